@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -152,12 +151,6 @@ def test_several_streams() -> None:
     )
     rows = rules.match({k: v.drop_columns(["type"]) for k, v in sides.items()}, time="ts")
     assert [r["match"] for r in rows.to_pylist() if r["rule"] == "more"] == ['{"ts":7}']
-
-
-def test_on_streams_rules_read_events_only(tmp_path: Path) -> None:
-    rules = cep.RuleSet.of({"rise": f"INTO Up {RISE}", "after": "PATTERN Up r ; C c WITHIN 9"})
-    with pytest.raises(cep.UnsupportedError, match="rules of streams read events only"):
-        cep.LiveRules(str(tmp_path)).publish(rules)
 
 
 KILL_CHAIN = cep.RuleSet.of(

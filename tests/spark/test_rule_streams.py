@@ -142,6 +142,7 @@ def test_rules_change_between_batches(spark: SparkSession, tmp_path: Path) -> No
     assert folder.found() == before + after + always
 
 
+@pytest.mark.filterwarnings("ignore:no key connects")
 def test_throttled_alerts_are_those_of_a_table_after_a_restart(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -158,3 +159,42 @@ def test_throttled_alerts_are_those_of_a_table_after_a_restart(
     assert folder.found() == rows(want)
     assert rules.match(table, **OPTIONS).num_rows > want.num_rows
     assert cep.status(query).totals is not None
+
+
+CHAINED = cep.RuleSet.of(
+    {
+        "rise": "INTO Rise PATTERN A a ; B b WHERE [id] AND b.x > a.x WITHIN 9 seconds "
+        "RETURN a.id, b.n",
+        "calm": "INTO Calm PATTERN C c ; !A a WHERE [id] WITHIN 7 seconds RETURN c.id, c.n",
+        "after": "PATTERN Rise r ; C c WHERE [id] WITHIN 20 seconds RETURN r.n, c.n AS last",
+        "pair": "PATTERN ANY(Rise, Calm) r -> Rise s WHERE [id] WITHIN 20 seconds "
+        "RETURN r.n, r.rule, s.n AS last",
+    }
+)
+
+
+def test_rules_that_read_rules_go_on_after_restarts(spark: SparkSession, tmp_path: Path) -> None:
+    """Late by up to 5 s, under rules that change: what was there continues."""
+    folder, table = Folder(spark, tmp_path), events(150)
+    live = cep.LiveRules(str(tmp_path / "versions"))
+    live.publish(CHAINED.without("pair"))
+    late = np.argsort(np.arange(150) + np.random.default_rng(1).integers(0, 5, 150), kind="stable")
+    parts = np.array_split(late, 3)
+    for number, part in enumerate(parts):
+        folder.add(table.take(pa.array(part)))
+        if number == 1:
+            live.publish(CHAINED)
+        stream = folder.stream().withWatermark("ts", "5 seconds")
+        folder.run(live.match(stream, buckets=2, **OPTIONS))
+    end = table.slice(0, 1).set_column(1, "ts", pa.array([10**10], pa.timestamp("us", "UTC")))
+    folder.add(end.set_column(2, "type", pa.array(["X"])))
+    stream = folder.stream().withWatermark("ts", "5 seconds")
+    query = folder.run(live.match(stream, buckets=2, **OPTIONS))
+    want, found = rows(CHAINED.match(table, **OPTIONS)), folder.found()
+    for name in ("rise", "calm", "after"):
+        assert Counter({row: n for row, n in found.items() if row[0] == name}) == Counter(
+            {row: n for row, n in want.items() if row[0] == name}
+        )
+    pairs = Counter({row: n for row, n in found.items() if row[0] == "pair"})
+    assert pairs and pairs <= want
+    assert sum(cep.status(p).refused for p in query.recentProgress) == 0

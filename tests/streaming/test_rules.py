@@ -300,10 +300,10 @@ class Failing:
     def changed(self, generations: Generations, rules: bytes) -> RulesDiff:
         return self.compiler.changed(generations, rules)
 
-    def compiled(self, generations: Generations) -> RulesProgram:
+    def compiled(self, generations: Generations, chains: bytes) -> RulesProgram:
         if self.fails:
             raise MemoryError
-        return self.compiler.compiled(generations)
+        return self.compiler.compiled(generations, chains)
 
 
 def test_a_change_of_rules_that_fails_leaves_nothing_behind() -> None:

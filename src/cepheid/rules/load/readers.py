@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from cepheid.algebra.binding.findings import Findings
 from cepheid.algebra.binding.scope import leaves, place_of
-from cepheid.errors import QueryError, UnsupportedError
+from cepheid.errors import QueryError
 from cepheid.language import ast
 from cepheid.language.diagnostics import Diagnostic, Source
 from cepheid.rules.findings import Finding, of_diagnostic
@@ -171,13 +171,3 @@ def first_and_following(
     reads = reading(templates, None, False)
     first = tuple(t for n, t in enumerate(templates) if n not in reads)
     return first, tuple((templates[n].name, len(templates[n])) for n in reads)
-
-
-def refuse_chains(templates: tuple[Template, ...], kind: str) -> None:
-    """On streams of Spark rules read events only."""
-    for place, names in reading(templates, None, False).items():
-        query = templates[place].query
-        raise UnsupportedError(
-            f"{query.name}:{query.line} reads the matches of the rule `{min(names)}`, and rules of "
-            f"{kind} read events only: run the two as queries, a list in cepheid.match"
-        )

@@ -30,3 +30,19 @@ def filled(alerts: pa.Table, schema: pa.Schema) -> pa.Table:
         for f in schema
     ]
     return pa.table(columns, schema=schema)
+
+
+def carrying(rules: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The rules with their carried columns, as the alerts have them."""
+    fields = [pa.field(RULE, pa.string()), *list(schema)[_FIXED:]]
+    columns = [
+        rules[f.name].cast(f.type)
+        if f.name in rules.column_names
+        else pa.nulls(rules.num_rows, f.type)
+        for f in fields
+    ]
+    return pa.table(columns, schema=pa.schema(fields))
+
+
+_FIXED = 5
+"""How many columns an alert has before the carried ones."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from cepheid.algebra.answer_shape import Answers
@@ -14,7 +14,11 @@ from cepheid.options import Options
 from cepheid.planner.bounds import counts_all
 from cepheid.rules.compile.rule_queries import Columns
 from cepheid.rules.load.lifted import lifted
+from cepheid.rules.load.readers import Reads, in_order, reading
+from cepheid.rules.run.chains.agreeing import chains, common_keys
+from cepheid.rules.run.chains.followers import following
 from cepheid.rules.template import Template
+from cepheid.sessions.session_events import EventColumns
 
 
 @dataclass(frozen=True)
@@ -37,20 +41,85 @@ def with_rules(templates: Iterable[Template]) -> tuple[Template, ...]:
 def needs(
     templates: Sequence[Template], columns: Columns, options: Options, throttled: bool = False
 ) -> list[Needs | CepheidError]:
-    """What each template needs, or why it can't run on a stream with these columns. Written rules
-    of one frame need the same. If alerts are `throttled`, those of a key must be in one bucket,
-    also where a match is one event."""
+    """What each template needs, or why it can't run on a stream with these columns. If alerts are
+    `throttled`, those of a key must be in one bucket, also where a match is one event."""
+    reads = reading(templates, None, False)
+    first = [n for n in range(len(templates)) if n not in reads]
+    of_first = _of_events([templates[n] for n in first], columns, options)
+    found = dict(zip(first, of_first, strict=True))
+    if reads:
+        found |= _of_chains(templates, reads, found, columns, options)
+    every = (found[n] for n in range(len(templates)))
+    return [replace(n, single=False) if throttled and isinstance(n, Needs) else n for n in every]
+
+
+def _of_chains(
+    templates: Sequence[Template],
+    reads: Mapping[int, Reads],
+    found: Mapping[int, Needs | CepheidError],
+    columns: Columns,
+    options: Options,
+) -> Iterator[tuple[int, Needs | CepheidError]]:
+    """What rules that read each other need: all of a chain the same."""
+    right: dict[int, Reads] = {}
+    for place in in_order(templates, reads):  # one that is wrong concerns those that read it
+        chain = _read_by(place, reads)
+        own = {n: names for n, names in reads.items() if n in chain}
+        try:
+            _of_chain(tuple(templates), own, chain, found, columns, options)
+        except CepheidError as error:
+            yield place, error
+        else:
+            right[place] = reads[place]
+    for chain in chains(right):
+        own = {place: names for place, names in right.items() if place in chain}
+        need = _of_chain(tuple(templates), own, chain, found, columns, options)
+        yield from ((place, need) for place in chain)
+
+
+def _read_by(place: int, reads: Mapping[int, Reads]) -> frozenset[int]:
+    """A template and all that it reads, also by others."""
+    below = (p.place for p in reads.get(place, {}).values())
+    return frozenset({place}).union(*(_read_by(other, reads) for other in below))
+
+
+def _of_chain(
+    templates: tuple[Template, ...],
+    reads: Mapping[int, Reads],
+    chain: Collection[int],
+    found: Mapping[int, Needs | CepheidError],
+    columns: Columns,
+    options: Options,
+) -> Needs:
+    keys: dict[int, frozenset[str] | None] = {}
+    for place in sorted(chain):
+        own = found.get(place)
+        if isinstance(own, CepheidError):
+            raise own
+        if own is not None:
+            keys[place] = None if own.single else own.keys
+    given = EventColumns.of(columns, options)
+    queries = following(templates, reads, columns, given, options)
+    for follower in queries.followers:
+        _require_time(follower.name, follower.query.prepared.query)
+    common = common_keys(queries, chain, keys)
+    return Needs(frozenset() if common is None else common, single=common is None)
+
+
+def _of_events(
+    templates: Sequence[Template], columns: Columns, options: Options
+) -> list[Needs | CepheidError]:
+    """What templates that read events need. Written rules of one frame need the same."""
     needs_by_place: list[Needs | CepheidError | None] = [None] * len(templates)
     for shared in lifted(templates):
         need = _needs(shared.template, columns, options)
         if isinstance(need, Needs):
             for place in shared.places:
                 needs_by_place[place] = need
-    every = (
+    return [
         need or _needs(template, columns, options)
         for need, template in zip(needs_by_place, templates, strict=True)
-    )
-    return [replace(n, single=False) if throttled and isinstance(n, Needs) else n for n in every]
+    ]
 
 
 def _needs(template: Template, columns: Columns, options: Options) -> Needs | CepheidError:
@@ -63,12 +132,16 @@ def _needs(template: Template, columns: Columns, options: Options) -> Needs | Ce
 def _checked(template: Template, columns: Columns, options: Options) -> Needs:
     query = _example(template, columns, options)
     template.query.require_bounds(query, options)
+    _require_time(template.name, query)
+    return needs_of(query)
+
+
+def _require_time(name: str, query: BoundQuery) -> None:
     if query.window is not None and query.window.clock is Clock.EVENTS and query.key:
         raise UnsupportedError(
-            f"`{template.name}` counts the events of each key, which rules over a stream can't: "
+            f"`{name}` counts the events of each key, which rules over a stream can't: "
             "give it a window of time, or run it alone with cepheid.match"
         )
-    return needs_of(query)
 
 
 def needs_of(query: BoundQuery) -> Needs:

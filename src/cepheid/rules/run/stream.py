@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -13,10 +13,12 @@ from cepheid.engine.attribution.json_rows import alert_schema
 from cepheid.engine.match_schema import MATCH_END
 from cepheid.errors import DataError
 from cepheid.options import Options
+from cepheid.rules.compile.alert_values import rule_columns
 from cepheid.rules.compile.compilations import Compile
 from cepheid.rules.compile.compiled_rules import CompiledRules, compile_rules
-from cepheid.rules.load.readers import refuse_chains
+from cepheid.rules.load.readers import first_and_following, reading
 from cepheid.rules.load.validation import columns_of
+from cepheid.rules.run.chains.followers import following_events
 from cepheid.rules.run.contradictions import warn_of_contradictions
 from cepheid.rules.run.dataframe import SetOnSpark
 from cepheid.rules.run.passes import needs, pass_of, passes, with_rules
@@ -56,7 +58,6 @@ class SetOnStream(SetOnSpark):
         throttle: Throttle = None,
         compile_: Compile = compile_rules,
     ) -> Any:
-        refuse_chains(templates, "streams")
         return match_stream(templates, data, options, throttle=throttle)
 
     def counts(self, matches: Any) -> dict[str, int]:
@@ -68,7 +69,9 @@ class SetOnStream(SetOnSpark):
     def compiled(
         self, templates: Templates, data: Any, options: Options, compile_: Compile = compile_rules
     ) -> CompiledRules:
-        return compile_(templates, columns_of(data), options, by_key=True, deals=True)
+        first, following = first_and_following(templates)
+        compiled = compile_(first, columns_of(data), options, by_key=True, deals=True)
+        return replace(compiled, following=following)
 
     def explain(
         self, templates: Templates, data: Any, options: Options, compile_: Compile = compile_rules
@@ -89,16 +92,19 @@ def match_stream(
     templates = with_rules(templates)
     frame = on_spark.read(data, options)
     columns = columns_of(data)
-    compiled = compile_rules(templates, columns, options, deals=True)
+    reads = reading(templates, None, False)
+    first = tuple(template for n, template in enumerate(templates) if n not in reads)
+    compiled = compile_rules(first, columns, options, deals=True)
     warn_of_contradictions(compiled, 4)
-    frame = on_spark.with_columns(frame, [*compiled.required, *(k for k in keys or () if k)])
+    required = compiled.required | following_events(templates, columns, options).required
+    frame = on_spark.with_columns(frame, [*required, *(k for k in keys or () if k)])
     throttled = throttle is not None
     chosen = passes(templates, columns, options, throttled) if keys is None else tuple(keys)
     if not chosen:
         raise DataError("there are no rules yet: the first rules decide the keys of a stream")
     needed = needs(templates, columns, options, throttled)
     places = [pass_of(t, chosen, members) for t, members in zip(templates, needed, strict=True)]
-    alert_columns = alert_schema(compiled.rules, frame.schema.field(options.time).type)
+    alert_columns = alert_schema(rule_columns(templates), frame.schema.field(options.time).type)
     pause = None
     if throttle is not None:
         pause = throttle_ticks(throttle, alert_columns.field(MATCH_END).type, options)
@@ -106,7 +112,7 @@ def match_stream(
     watermark = watermark_of(frames_of(entered(data)), options.time)
     read = tuple(f.name for f in frame.schema if not is_unreadable(f))
     if versions is None:
-        read = tuple(name for name in read if name in compiled.required)
+        read = tuple(name for name in read if name in required)
     run, made = uuid4().hex, list[StreamPass]()
     for key in chosen:
         count = 1 if key is None else options.buckets or buckets.DEFAULT
@@ -124,6 +130,14 @@ def match_stream(
 
 
 def _one_bucket(templates: Sequence[Template]) -> str:
+    reads = reading(templates, None, False)
+    for place, names in reads.items():
+        name, provider = next(iter(names.items()))
+        return (
+            f"no key connects `{templates[place].name}` with `{templates[provider.place].name}`, "
+            "which it reads, so all events go through one bucket for them, on one core; return "
+            f"the key of `{name}`, and connect by it in WHERE, such as [id]"
+        )
     names = ", ".join(f"`{template.name}`" for template in templates[:3])
     more = f" and {len(templates) - 3} more" if len(templates) > 3 else ""
     return (

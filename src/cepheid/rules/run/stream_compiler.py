@@ -28,8 +28,14 @@ from cepheid.engine.merged.subset import branch_places, subset
 from cepheid.engine.rows.ties import tied_by
 from cepheid.errors import CepheidError, PlanError
 from cepheid.options import Options
+from cepheid.rules.compile.alert_values import rule_columns
 from cepheid.rules.compile.compiled_rules import CompiledRules, EngineRun, compile_rules
 from cepheid.rules.compile.rule_queries import Columns
+from cepheid.rules.load.readers import reading
+from cepheid.rules.run.alert_columns import carrying
+from cepheid.rules.run.chains.agreeing import chains
+from cepheid.rules.run.chains.followers import Following, following_events
+from cepheid.rules.run.chains.in_buckets import rule_chains
 from cepheid.rules.run.passes import needs, needs_of, pass_of, with_rules
 from cepheid.rules.run.portable import decoded, encoded
 from cepheid.rules.run.throttle import throttle_of
@@ -79,7 +85,8 @@ class StreamCompiler:
 
     def changed(self, generations: Generations, rules: bytes) -> RulesDiff:
         runnable, refused = self._runnable(with_rules(decoded(rules)))
-        wanted = {template: _identities(template) for template in runnable}
+        first, chained = _divided(runnable)
+        wanted = {template: _identities(template) for template in first}
         now = {name: rule for rules in wanted.values() for name, rule in rules.items()}
         kept: set[str] = set()
         gone: dict[int, frozenset[str]] = {}
@@ -91,7 +98,10 @@ class StreamCompiler:
                 gone[generation.number] = frozenset(before.keys() - staying)
         new = [_without(template, kept) for template in wanted]
         fresh = [template for template in new if template is not None]
-        return RulesDiff(encoded(fresh) if fresh else None, gone, refused, frozenset(kept))
+        following = encoded(chained) if chained else b""
+        return RulesDiff(
+            encoded(fresh) if fresh else None, gone, refused, frozenset(kept), following
+        )
 
     def _runnable(self, templates: Sequence[Template]) -> tuple[list[Template], int]:
         """The rules of this pass that can run, and how many can't; those that fit no pass are
@@ -113,26 +123,32 @@ class StreamCompiler:
 
     def _runs(self, templates: Sequence[Template]) -> bool:
         try:
-            compiled = self._compile(templates)
-            _carrying(compiled.rules, self.alert_schema)
+            first, chained = _divided(templates)
+            compiled = self._compile(first)
+            carrying(rule_columns(tuple(templates)), self.alert_schema)
             _require_members(compiled, self.key)
-            _require_columns(compiled, self.schema)
+            _require_columns(compiled.required, self.schema)
+            _require_columns(self._following(chained).required, self.schema)
         except (CepheidError, pa.ArrowInvalid):
             return False
         return True
 
-    def compiled(self, generations: Generations) -> RulesProgram:
-        return _program(self, generations, self._parts(generations))
+    def compiled(self, generations: Generations, chains: bytes) -> RulesProgram:
+        return _program(self, generations, self._parts(generations, chains))
 
-    def _parts(self, generations: Generations) -> _Parts:
+    def _following(self, chained: Sequence[Template]) -> Following:
+        """The queries of rules that read others."""
+        return following_events(tuple(chained), self.columns, self.options)
+
+    def _parts(self, generations: Generations, chains: bytes) -> _Parts:
         """Independent of the bucket and of when its rules began."""
-        digest = hashlib.blake2b()
+        digest = hashlib.blake2b(chains)
         for generation in generations:
             digest.update(hashlib.blake2b(generation.rules).digest())
             digest.update(repr(sorted(generation.gone)).encode())
         place = (self.run, self.key, digest.digest())
         if place not in _kept:
-            _kept[place] = _parts(self, generations)
+            _kept[place] = _parts(self, generations, decoded(chains) if chains else ())
             while len(_kept) > KEPT:
                 _kept.popitem(last=False)
         _kept.move_to_end(place)
@@ -153,12 +169,23 @@ class _Parts:
     group: RuleGroup | None
     throttle: Throttle | None
     runs: Mapping[tuple[int, int], tuple[EngineRun, tuple[Attribution, ...]]]
+    following: Following
 
 
 _kept: OrderedDict[tuple[str, str | None, bytes], _Parts] = OrderedDict()
 
 
-def _parts(compiler: StreamCompiler, generations: Generations) -> _Parts:
+def _divided(templates: Sequence[Template]) -> tuple[list[Template], list[Template]]:
+    """The templates that read events; and those that read others, with what they read."""
+    reads = reading(templates, None, False)
+    chained = frozenset[int]().union(*chains(reads))
+    first = [template for n, template in enumerate(templates) if n not in reads]
+    return first, [template for n, template in enumerate(templates) if n in chained]
+
+
+def _parts(
+    compiler: StreamCompiler, generations: Generations, chained: Sequence[Template]
+) -> _Parts:
     tables: list[pa.Table] = []
     automata: list[tuple[Merged, Ints]] = []
     numbers: list[Ints] = []
@@ -173,7 +200,7 @@ def _parts(compiler: StreamCompiler, generations: Generations) -> _Parts:
         there = pc.invert(pc.is_in(compiled.rules[RULE], pa.array(generation.gone, pa.string())))
         alive = there.combine_chunks().to_numpy(zero_copy_only=False)
         number = np.where(alive, first + np.cumsum(alive) - 1, -1)
-        tables.append(_carrying(compiled.rules.filter(there), compiler.alert_schema))
+        tables.append(carrying(compiled.rules.filter(there), compiler.alert_schema))
         places.append(np.full(int(alive.sum()), place))
         first += int(alive.sum())
         for merged_group in compiled.groups:
@@ -187,9 +214,12 @@ def _parts(compiler: StreamCompiler, generations: Generations) -> _Parts:
             if any(len(attribution.numbers) for attribution in owners):
                 runs[place, run.place] = run, owners
     group = RuleGroup(_joined(automata), tuple(numbers), compiler.key) if automata else None
-    rules = pa.concat_tables([_carrying(pa.table({RULE: []}), compiler.alert_schema), *tables])
+    rules = pa.concat_tables([carrying(pa.table({RULE: []}), compiler.alert_schema), *tables])
     every = np.concatenate(places) if places else np.zeros(0, np.int64)
-    return _Parts(rules.combine_chunks(), every, group, throttle, runs)
+    queries = compiler._following(chained)
+    if throttle is not None:
+        throttle = queries.throttled(throttle)
+    return _Parts(rules.combine_chunks(), every, group, throttle, runs, queries)
 
 
 def _joined(automata: Sequence[tuple[Merged, Ints]]) -> Merged:
@@ -227,7 +257,8 @@ def _program(compiler: StreamCompiler, generations: Generations, parts: _Parts) 
         )
         for (place, n), (run, attributions) in parts.runs.items()
     ]
-    return RulesProgram(merged, tuple(members), parts.throttle)
+    chained = rule_chains(parts.following, compiler.alert_schema, compiler.options)
+    return RulesProgram(merged, tuple(members), parts.throttle, chained)
 
 
 def _job(compiler: StreamCompiler, run: EngineRun) -> Job:
@@ -274,26 +305,10 @@ def _require_members(compiled: CompiledRules, key: str | None) -> None:
             raise PlanError(f"`{query_alone.query.name}` can't be partitioned by `{key}`")
 
 
-def _require_columns(compiled: CompiledRules, schema: pa.Schema) -> None:
+def _require_columns(required: frozenset[str], schema: pa.Schema) -> None:
     """Paths into columns are extracted at the start of the stream, for the rules of that time."""
-    for name in sorted(compiled.required.difference(schema.names)):
+    for name in sorted(required.difference(schema.names)):
         raise PlanError(f"no rule that the stream began with reads `{name}`")
-
-
-def _carrying(rules: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The rules with their carried columns, as the alerts have them."""
-    fields = [pa.field(RULE, pa.string()), *list(schema)[_FIXED:]]
-    columns = [
-        rules[f.name].cast(f.type)
-        if f.name in rules.column_names
-        else pa.nulls(rules.num_rows, f.type)
-        for f in fields
-    ]
-    return pa.table(columns, schema=pa.schema(fields))
-
-
-_FIXED = 5
-"""How many columns an alert has before the carried ones."""
 
 
 # ── what a run of rules has in common ──

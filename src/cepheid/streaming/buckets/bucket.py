@@ -54,7 +54,8 @@ class Job:
     `settled`: nothing of it waits for that, so its end brings no matches. `tied_by`: columns in
     which simultaneous events must agree to be counted as ties, if their order matters. Some rows
     may be `results` of other queries, by the names of their streams; they come when the watermark
-    has passed their ends by up to `lag`, so all rows wait for that."""
+    has passed their ends by up to `lag`, so all rows wait for that.
+    `accepted` rows come from another bucket, which has left out those that are late."""
 
     prepared: Runnable
     schema: pa.Schema
@@ -69,6 +70,7 @@ class Job:
     tied_by: tuple[str, ...] | None = None
     results: tuple[str, ...] = ()
     lag: int = 0
+    accepted: bool = False
 
     def new_bucket(self) -> Bucket:
         return Bucket(self)
@@ -192,6 +194,8 @@ class Bucket:
         self.late_rows = table.slice(0, 0)
         if not table.num_rows:
             return schema.empty_table()
+        if self.job.accepted:
+            return table
         at = self._times(table)
         late = at <= watermark
         if self.job.results:

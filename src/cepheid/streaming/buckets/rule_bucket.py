@@ -21,14 +21,16 @@ from cepheid.engine.attribution.variants import Variants
 from cepheid.engine.operators.base import FOREVER
 from cepheid.errors import StateError
 from cepheid.streaming.buckets.bucket import Bucket, Job, open_bucket
+from cepheid.streaming.buckets.rule_chains import NO_CHAINS, ReadingRule, RuleChains
 from cepheid.streaming.cells import Cells, Region, framed, unframed
 from cepheid.streaming.report import Report
 from cepheid.streaming.saved import TOKEN, token_of
 from cepheid.streaming.signature import Signature, require_same
 from cepheid.streaming.throttle import Throttle, Throttled
 
-_MERGED, _THROTTLED = 0, 1 << 20
-"""The regions of the merged rules, and of what is remembered of throttled alerts."""
+_MERGED, _THROTTLED, _CHAINS = 0, 1 << 20, (1 << 20) + 1
+"""The regions of the merged rules, of what is remembered of throttled alerts, and of the rules that
+read others."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,12 @@ class RulesProgram:
     merged: Job
     members: tuple[Member, ...]
     throttle: Throttle | None = None
+    chains: RuleChains = NO_CHAINS
+
+    @property
+    def parts(self) -> tuple[Member | ReadingRule, ...]:
+        """All that have a bucket of their own."""
+        return (*self.members, *self.chains.rules)
 
 
 @dataclass(frozen=True)
@@ -91,18 +99,20 @@ class RulesVersion:
 class RulesDiff:
     """How the rules differ from those before. `new` are rules that were added or changed, if any;
     `gone` are the names of removed rules by generation, without generations that are gone
-    altogether. `kept` are those of rules that stay, `refused` counts rules that can't run."""
+    altogether. `kept` are those of rules that stay, `refused` counts rules that can't run. That is
+    about rules that read events: `chains` are those that read others, and what they read."""
 
     new: bytes | None
     gone: Mapping[int, frozenset[str]]
     refused: int = 0
     kept: frozenset[str] = frozenset()
+    chains: bytes = b""
 
 
 class Compiler(Protocol):
     """Compares and compiles rules."""
 
-    def compiled(self, generations: Generations) -> RulesProgram: ...
+    def compiled(self, generations: Generations, chains: bytes) -> RulesProgram: ...
 
     def changed(self, generations: Generations, rules: bytes) -> RulesDiff: ...
 
@@ -154,7 +164,8 @@ class RuleBucket:
         self._generations: Generations = ()
         self._regions: dict[str, int] = {}
         self._next_generation, self._next_region = 0, _MERGED + 1
-        self._program = job.compiler.compiled(())
+        self._chains = b""
+        self._program = job.compiler.compiled((), self._chains)
         self._merged = Bucket(self._program.merged)
         self._members: dict[str, Bucket] = {}
         self._throttled = Throttled(self._merged.match_schema)
@@ -196,6 +207,17 @@ class RuleBucket:
             yield alerts
 
     def _found(self, rows: pa.Table, watermark: int) -> Iterator[pa.RecordBatch]:
+        chains = self._program.chains
+        if not chains.rules:
+            yield from self._of_events(rows, watermark)
+            return
+        found = list(self._of_events(rows, watermark))
+        yield from found
+        alerts = pa.Table.from_batches(found, self._merged.match_schema)
+        yield from chains.alerts(self._members, alerts, rows, watermark)
+
+    def _of_events(self, rows: pa.Table, watermark: int) -> Iterator[pa.RecordBatch]:
+        """The alerts of rules that read events."""
         yield from self._merged.match(rows, watermark)
         for member in self._program.members:
             for matches in member.match(self._members[member.name], rows, watermark):
@@ -223,8 +245,7 @@ class RuleBucket:
         """Switch to these rules. The cells have the current state."""
         change = self.job.compiler.changed(self._generations, rules.rules)
         gone, self._refused = change.gone, change.refused
-        self._throttled.keep(change.kept)
-        self.stayed = change.kept
+        before = {rule.name for rule in self._program.chains.rules}
         for generation in self._generations:
             if generation.number not in gone:
                 cells.remove_segment(generation.number)
@@ -237,9 +258,15 @@ class RuleBucket:
             kept.append(generation)
             self._next_generation += 1
         self._generations, self._version = tuple(kept), rules.name
-        self._program = self.job.compiler.compiled(self._generations)
+        if change.chains != self._chains:
+            self._chains = change.chains
+            Region(cells, _CHAINS).set_header(framed(self._chains))
+        self._program = self.job.compiler.compiled(self._generations, self._chains)
+        reading = {r.rule for r in self._program.chains.rules if r.name in before}
+        self.stayed = change.kept | reading
+        self._throttled.keep(self.stayed)
         self._merged = open_bucket(self._program.merged, Region(cells, _MERGED))
-        members = {m.name: m for m in self._program.members}
+        members = {part.name: part for part in self._program.parts}
         for name in [name for name in self._members if name not in members]:
             region = Region(cells, self._regions.pop(name))
             self._members.pop(name).remove(region)
@@ -311,14 +338,16 @@ class RuleBucket:
         self._generations = tuple(_generations(cells, saved, warm))
         self._regions = dict(saved.regions)
         self._next_generation, self._next_region = saved.next_generation, saved.next_region
-        self._program = self.job.compiler.compiled(self._generations)
+        chains = Region(cells, _CHAINS).header()
+        self._chains = b"" if chains is None else bytes(unframed(chains, "the saved state"))
+        self._program = self.job.compiler.compiled(self._generations, self._chains)
         throttled = Region(cells, _THROTTLED).header()
         if throttled is not None and self._program.throttle is not None:
             self._throttled.load(bytes(unframed(throttled, "the saved state")))
         same = warm is not None and warm._generations == self._generations
         merged = warm._merged if warm is not None and same else None
         self._merged = _opened(self._program.merged, Region(cells, _MERGED), merged)
-        for member in self._program.members:
+        for member in self._program.parts:
             warm_member = None if warm is None else warm._members.get(member.name)
             region = Region(cells, self._regions[member.name])
             self._members[member.name] = _opened(member.job, region, warm_member)
