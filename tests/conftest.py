@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Sequence
 
@@ -25,6 +26,8 @@ def pytest_configure(config: pytest.Config) -> None:
         # Of what tests run, Java's optimizing compiler takes more time than it saves: a third of
         # the processor time of a session and a few queries.
         os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
+    # To look for garbage as often as Python does is a seventh of the time of an ordinary run.
+    gc.set_threshold(20_000, 20, 100)
     # The random cases of an ordinary run are the same every time, so that a red run means a change;
     # a longer run (CEPHEID_EXAMPLES=20000) looks for new ones. On a busy machine a case may take
     # any time, and to draw one, too.
@@ -44,6 +47,12 @@ def draw_regardless_of_modules() -> None:
     """Hypothesis also draws constants that stand in the modules loaded so far. Then the cases of a
     test would depend on the tests that run beside it, and to read all modules takes seconds."""
     providers._get_local_constants = lambda: providers._local_constants
+
+
+def pytest_collection_finish() -> None:
+    """What is loaded by now stays, and is no garbage."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)
