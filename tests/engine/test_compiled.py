@@ -281,11 +281,18 @@ def compilations(cache: Path, before: str = "") -> int:
     return int(done.stdout)
 
 
-def test_kernels_are_cached_on_disk(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache in which a process has left what it compiled."""
+    cache = tmp_path_factory.mktemp("cache")
+    assert compilations(cache) > 0
+    return cache
+
+
+def test_kernels_are_cached_on_disk(filled: Path) -> None:
     """A second process compiles nothing."""
-    assert compilations(tmp_path) > 0
-    assert compilations(tmp_path) == 0
-    assert list(tmp_path.glob("kernels-*/*.py"))
+    assert compilations(filled) == 0
+    assert list(filled.glob("kernels-*/*.py"))
 
 
 def test_a_cache_that_can_not_be_written(tmp_path: Path) -> None:
@@ -294,12 +301,11 @@ def test_a_cache_that_can_not_be_written(tmp_path: Path) -> None:
     assert compilations(blocked) > 0
 
 
-def test_a_cache_that_can_only_be_read(tmp_path: Path) -> None:
+def test_a_cache_that_can_only_be_read(filled: Path, tmp_path: Path) -> None:
     """As in a container's image, in which `cepheid warm` has run."""
-    assert compilations(tmp_path) > 0
-    files = sorted(tmp_path.rglob("*"))
-    assert compilations(tmp_path, READ_ONLY) == 0
-    assert sorted(tmp_path.rglob("*")) == files
+    files = sorted(filled.rglob("*"))
+    assert compilations(filled, READ_ONLY) == 0
+    assert sorted(filled.rglob("*")) == files
     assert compilations(tmp_path / "empty", READ_ONLY) > 0
 
 

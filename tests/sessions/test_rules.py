@@ -20,7 +20,11 @@ from cepheid.engine.attribution import variants
 from cepheid.language import parse
 from cepheid.options import Options
 from cepheid.rules import RuleSet
+from cepheid.rules.compile.compiled_rules import CompiledRules, compile_rules
+from cepheid.rules.run import rule_session, stream_compiler
 from cepheid.rules.run.passes import Needs, needs
+from cepheid.rules.run.portable import encoded
+from cepheid.rules.run.runtimes import Templates
 from tests.answers.test_counting import SCHEMA as BOUND
 from tests.corpus.reader import table
 from tests.examples import examples
@@ -34,6 +38,24 @@ from tests.sessions.test_properties import WAYS, Way, arranged
 
 SCHEMA = pa.schema({"ts": pa.int64(), "type": pa.string(), "id": pa.int64(), "x": pa.int64()})
 NAMED: dict[str, Any] = {"time": "ts", "type": "type", "jit": False}
+
+
+@pytest.fixture(autouse=True)
+def compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A session compiles its rules anew whenever it is resumed, which takes longer than all else
+    here, and gives the same."""
+    known: dict[tuple[object, ...], CompiledRules] = {}
+
+    def compiled(
+        templates: Templates, columns: pa.Schema, options: Options, deals: bool
+    ) -> CompiledRules:
+        place = (encoded(templates), str(columns), repr(options), deals)
+        if place not in known:
+            known[place] = compile_rules(templates, columns, options, deals=deals)
+        return known[place]
+
+    for module in (rule_session, stream_compiler):
+        monkeypatch.setattr(module, "compile_rules", compiled)
 
 
 def pushed(rules: RuleSet, data: pa.Table, arrivals: list[int], way: Way, options: Options) -> Any:
