@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeAlias
 
 import pyarrow as pa
@@ -81,13 +81,15 @@ class Example:
 class Alike:
     """First events, or matches, that the same queries have: the places of these queries, how many
     there are, and the value by which they are told apart. One of them is `first`, if
-    they are events, with its match of each query."""
+    they are events, with its match of each query. `spans` are the times that the shortest and the
+    longest match take, of queries where that was asked for."""
 
     queries: frozenset[int]
     count: int
     value: object
     first: int
     examples: Mapping[int, Example]
+    spans: Mapping[int, tuple[int, int]] = field(default_factory=dict)
 
 
 class KeptEvents(Protocol):
@@ -133,10 +135,12 @@ class KeptEvents(Protocol):
         steps: Sequence[Sequence[int]] | None,
         width: int,
         by: str | int | None = None,
+        shortest: Collection[int] = (),
     ) -> list[Alike]:
         """The first events of the queries' matches, or without steps the matches, by the queries
         that have them and by `by` at the first event: the value of a column, or the start of the
-        window of that size."""
+        window of that size. Of the queries at the places `shortest` the shortest match of a first
+        event is taken, of the others the earliest-ending."""
         ...
 
     def step_times(

@@ -6,12 +6,19 @@ import re
 import warnings
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 
 from hypothesis import HealthCheck, given, settings
 
 import cepheid as cep
+from cepheid.algebra.query import Clock
+from cepheid.inprocess.runtime import InProcess
 from cepheid.language import ast, parse
 from cepheid.language.render import render, render_expression
+from cepheid.reasons.anatomy import Anatomy, anatomy
+from cepheid.reasons.longer_windows import TIMES
+from cepheid.reasons.looked_at import trials_of
+from cepheid.reasons.progress import Cause, stages
 from tests.corpus.reader import Case, bound, table
 from tests.examples import examples
 from tests.oracle.match import matches
@@ -92,6 +99,64 @@ def check_change(case: Case, rows: dict[str, list[int]]) -> None:
         assert not any(binds(found, rows) for found in bindings(case, smaller)), smaller
 
 
+@settings(
+    max_examples=examples("reasons"),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+@given(full_cases(most_events=10))
+def test_steps_are_those_of_the_oracle(case: Case) -> None:
+    """Who reaches a step has a match of the pattern up to it. Who was only outside the window has
+    one in the longer window that is named, and none in a shorter one."""
+    query = cep.Query(case.query_text)
+    data, options = table(case.schema, case.events), options_of(case)
+    trials = trials_of(query, data, options, InProcess(), "all")
+    parts = anatomy(query.syntax, trials)
+    reached = stages(parts, trials)
+    queries = [*(parts.prefix(n) for n in range(1, len(parts.steps) + 1)), parts.syntax]
+    for stage, step in zip(reached, queries, strict=True):
+        if stage.refused is None:
+            assert set(stage.starts) == firsts(case, step, parts)
+    for (before, stage), step in zip(pairwise(reached), queries[1:], strict=True):
+        lost = [start for cause in stage.causes for start in cause.starts]
+        if before.refused is None and stage.refused is None:
+            assert sorted(lost) == sorted(before.starts.keys() - stage.starts.keys())
+        for cause in stage.causes:
+            check_window(case, cause, step, parts)
+
+
+def check_window(case: Case, cause: Cause, step: ast.Query, parts: Anatomy) -> None:
+    for start, (shortest, longest) in cause.needed.items():
+        window = parts.bound.window
+        assert window is not None and shortest == longest
+        size = TIMES * window.size if window.clock is Clock.EVENTS else shortest + 1
+        assert start in firsts(case, replace(step, within=parts.window(size)), parts)
+        short = window.size if window.clock is Clock.EVENTS else shortest
+        assert start not in firsts(case, replace(step, within=parts.window(short)), parts)
+
+
+def firsts(case: Case, query: ast.Query, parts: Anatomy) -> set[int]:
+    """The earliest events of the first step that each of the oracle's matches binds."""
+    starts = set()
+    for match in bindings(case, render(query)):
+        for step in parts.step_variables:
+            places = [place for v in step for place in in_order(match.get(v))[:1]]
+            if places:
+                starts.add(min(places, key=lambda place: (case.events[place].time or 0, place)))
+                break
+    return starts
+
+
+def in_order(places: object) -> tuple[int, ...]:
+    match places:
+        case int():
+            return (places,)
+        case tuple():
+            return places
+        case _:
+            return ()
+
+
 def less_changed(change: str, changed: str) -> Iterator[str]:
     """The same change, a bit smaller: it must not be enough."""
     new, said, _ = change.partition(" instead of ")
@@ -103,8 +168,9 @@ def less_changed(change: str, changed: str) -> Iterator[str]:
         yield changed.replace(new, f"WITHIN {int(amount[1]) - 1} {amount[2]}")
     elif amount := re.fullmatch(r"(!.* FOR )(\d+) (\w+)", new):
         yield changed.replace(new, f"{amount[1]}{int(amount[2]) + 1} {amount[3]}")
-    elif len(re.findall("[<>]=", new)) == 1:
-        yield changed.replace(new, re.sub("([<>])=", r"\1", new))
+    elif len(comparisons := re.findall("[<>]=?", new)) == 1:
+        other = comparisons[0].rstrip("=") + "=" * (len(comparisons[0]) == 1)
+        yield changed.replace(new, new.replace(comparisons[0], other))
 
 
 def bindings(case: Case, text: str) -> list[dict[str, object]]:

@@ -60,6 +60,36 @@ def test_a_threshold_is_the_smallest_change() -> None:
             "PATTERN A a ; !B n ; C c WHERE n.x > 6 WITHIN 9",
             {"a": 0, "c": 3},
             "!B n forbids them: row 2",
+            "n.x > 7 instead of n.x > 6",
+        ),
+        (  # 7, too, has to be let through
+            "PATTERN A a ; !B n ; C c WHERE n.x >= 4 WITHIN 9",
+            {"a": 0, "c": 3},
+            "!B n forbids them: row 1",
+            "n.x > 7 instead of n.x >= 4",
+        ),
+        (  # both are more than 4, and 8 is further from it
+            "PATTERN A a ; !B n ; C c WHERE NOT (10 > n.x + 4) WITHIN 9",
+            {"a": 0, "c": 3},
+            "!B n forbids them: row 2",
+            "NOT 11 >= n.x + 4 instead of NOT 10 > n.x + 4",
+        ),
+        (
+            "PATTERN A a ; !B n ; C c WHERE n.x BETWEEN 6 AND 20 WITHIN 9",
+            {"a": 0, "c": 3},
+            "!B n forbids them: row 2",
+            "n.x BETWEEN 8 AND 20 instead of n.x BETWEEN 6 AND 20",
+        ),
+        (
+            "PATTERN A a ; !B n ; C c WHERE n.x - a.x > 3 WITHIN 9",
+            {"a": 0, "c": 3},
+            "!B n forbids them: row 1",
+            "n.x - a.x > 6 instead of n.x - a.x > 3",
+        ),
+        (
+            "PATTERN A a ; !B n ; C c WHERE n.x = 7 WITHIN 9",
+            {"a": 0, "c": 3},
+            "!B n forbids them: row 2",
             "without !B n",
         ),
         (
@@ -84,7 +114,7 @@ def test_a_threshold_is_the_smallest_change() -> None:
             "PATTERN (A a ; C c) \\ B n WHERE n.x > 6 WITHIN 9",
             {"a": 0, "c": 3},
             "\\ B n forbids them: row 2",
-            "without \\ B n",
+            "n.x > 7 instead of n.x > 6",
         ),
         (
             "PATTERN A a => C c",

@@ -112,3 +112,100 @@ def test_windows_that_overlap_or_need_matches(window: str) -> None:
 def test_windows_of_a_query_that_has_none() -> None:
     with pytest.raises(cep.DataError, match="there is no column `window_start`"):
         funnel("window_start")
+
+
+def steps_of(data: pa.Table, query: str) -> list[tuple[str, int | None, tuple[Lost, ...]]]:
+    found = cep.funnel(data, query, time="ts", type="type")
+    return [(step.text, step.reached, step.lost) for step in found.steps]
+
+
+# Users 1 to 5 begin. 1 gets to the end; 2 has an x after its b, 3 before it; 4 has no c, 5 no b.
+DISTURBED = pa.table(
+    {
+        "ts": [1, 2, 3, 11, 12, 13, 14, 21, 22, 23, 24, 31, 32, 41],
+        "type": ["A", "B", "C", "A", "B", "X", "C", "A", "X", "B", "C", "A", "B", "A"],
+        "id": [1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 4, 4, 5],
+    }
+)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "(A a ; B b ; C c) \\ X x",
+        "((A a ; B b) \\ X x ; C c) \\ X",
+        "(A a ; !X y ; B b ; C c) \\ X x",
+    ],
+)
+def test_a_pattern_with_an_exception_has_steps(pattern: str) -> None:
+    steps = steps_of(DISTURBED, f"PATTERN {pattern} WHERE [id] WITHIN 8")
+    assert [(text, reached) for text, reached, _ in steps] == [
+        ("A a", 5),
+        ("B b", 3),
+        ("C c", 1),
+        ("match", 1),
+    ]
+    assert steps[2][2][0] == Lost("candidate", "no C c in the window", 1)
+    assert [lost.count for lost in steps[2][2]] == [1, 1]
+
+
+def test_an_exception_is_a_reason_of_its_own() -> None:
+    steps = steps_of(DISTURBED, "PATTERN (A a ; B b ; C c) \\ X x WHERE [id] WITHIN 8")
+    assert [lost for _, _, lost in steps[1:]] == [
+        (Lost("candidate", "no B b in the window", 1), Lost("negation", "\\ X x", 1)),
+        (Lost("candidate", "no C c in the window", 1), Lost("negation", "\\ X x", 1)),
+        (),
+    ]
+    # In a longer pattern the exception ends with the part that it is from.
+    inner = steps_of(DISTURBED, "PATTERN (A a ; B b) \\ X x ; C c WHERE [id] WITHIN 8")
+    assert [reached for _, reached, _ in inner] == [5, 3, 2, 2]
+    # Both ways of a conjunction.
+    both = steps_of(DISTURBED, "PATTERN (B b & A a) \\ X x WHERE [id] WITHIN 8")
+    assert [(text, reached) for text, reached, _ in both] == [("B b", 4), ("A a", 3), ("match", 3)]
+
+
+def test_a_negation_waits_for_the_events_that_its_conditions_read() -> None:
+    """Whether an x is forbidden is known at the c, so that the b is reached."""
+    data = DISTURBED.append_column("x", pa.array([0] * 5 + [7] + [0] * 2 + [8] + [0, 8] + [0] * 3))
+    query = "PATTERN A a ; !X x ; B b ; C c WHERE [id] AND x.x = c.x WITHIN 8"
+    steps = steps_of(data, query)
+    assert [reached for _, reached, _ in steps] == [5, 4, 2, 2]
+    assert steps[2][2] == (
+        Lost("candidate", "no C c in the window", 1),
+        Lost("negation", "!X x", 1),
+    )
+
+
+def test_events_that_come_only_outside_the_window() -> None:
+    """Within four windows; the c of user 1 comes after 4, those of 2 and 3 after 20 and 39."""
+    data = pa.table(
+        {
+            "ts": [0, 4, 100, 120, 200, 239, 300, 340, 400],
+            "type": ["A", "C", "A", "C", "A", "C", "A", "C", "A"],
+            "id": [1, 1, 2, 2, 3, 3, 4, 4, 5],
+            "land": ["de", "de", "fr", "fr", "de", "de", "fr", "fr", "de"],
+        }
+    )
+    query = "PATTERN A a ; C c WHERE [id] WITHIN 10"
+    none = Lost("candidate", "no C c in the window", 2)
+    assert steps_of(data, query)[1][2] == (none, Lost("window", "WITHIN 21 to 40 units", 2))
+    found = cep.funnel(data, query, by="land", time="ts", type="type")
+    assert [s.lost for s in found.steps if s.text == "C c"] == [
+        (Lost("candidate", none.text, 1), Lost("window", "WITHIN 40 units", 1)),
+        (Lost("candidate", none.text, 1), Lost("window", "WITHIN 21 units", 1)),
+    ]
+    assert "1 only outside the window (WITHIN 40 units)" in str(found)
+    assert "1 only outside the window (WITHIN 40 units)" in found.to_html()
+    # Of events, the longer window is known by the one that was tried: there are three.
+    apart = pa.table({"ts": [0, 1, 2], "type": ["A", "X", "C"]})
+    counted = steps_of(apart, "PATTERN A a ; C c WITHIN 2 EVENTS")
+    assert counted[1][2] == (Lost("window", "at most WITHIN 3 EVENTS", 1),)
+
+
+def test_a_condition_comes_before_a_longer_window() -> None:
+    """It could be less strict, or the window longer."""
+    data = pa.table({"ts": [0, 5, 15], "type": ["A", "C", "C"], "x": [1, 1, 9]})
+    query = "PATTERN A a ; C c WHERE c.x > 5 WITHIN 10"
+    assert steps_of(data, query)[1][2] == (Lost("condition", "c.x > 5", 1),)
+    two = query.replace("c.x > 5", "c.x > 5 AND c.x > a.x + 3")
+    assert steps_of(data, two)[1][2] == (Lost("window", "WITHIN 16 units", 1),)

@@ -52,9 +52,10 @@ def test_who_reaches_a_step_and_what_stops_the_others() -> None:
             "B b",
             1,
             (
-                Lost("candidate", "no B b in the window", 2),
+                Lost("candidate", "no B b in the window", 1),
                 Lost("condition", "b.x > 6", 1),
                 Lost("negation", "!X n", 1),
+                Lost("window", "WITHIN 12 units", 1),
             ),
         ),
         ReportedStep("match", 1, ()),
@@ -187,7 +188,8 @@ def test_the_text() -> None:
         "\n"
         "step   reached  lost\n"
         "A a          5\n"
-        "B b          1  2 no B b in the window, 1 by b.x > 6, 1 by !X n\n"
+        "B b          1  1 no B b in the window, 1 by b.x > 6, 1 by !X n, "
+        "1 only outside the window (WITHIN 12 units)\n"
         "match        1\n"
         "\n"
         "variable  events\n"

@@ -14,6 +14,7 @@ from cepheid.algebra.types import Type
 from cepheid.language import ast
 from cepheid.language.render import render_expression, render_pattern
 from cepheid.language.traversal import walk, written_conjuncts
+from cepheid.reasons.steps import Component, WrittenNegation, part_of, steps_of
 from cepheid.reasons.trials import Trials
 
 
@@ -30,30 +31,10 @@ class WrittenCondition:
     key: bool
 
 
-@dataclass(frozen=True, slots=True)
-class WrittenNegation:
-    """A negation or exception: the node as normalized, its text and its variables."""
-
-    node: ast.Negation | ast.Unless
-    text: str
-    variables: frozenset[str]
-
-
-@dataclass(frozen=True, slots=True)
-class Component:
-    """A step: a part of the top-level sequence or conjunction that binds events. `end` is its place
-    among the items of that, `forbidden` are the negations between it and the step before."""
-
-    text: str
-    variables: tuple[str, ...]
-    end: int
-    operator: ast.SequenceOperator | None
-    forbidden: tuple[WrittenNegation, ...]
-
-
 @dataclass(frozen=True)
 class Anatomy:
-    """A query and its parts. `syntax` has USING applied."""
+    """A query and its parts. `syntax` has USING applied; `ending` are the negations after the last
+    step."""
 
     syntax: ast.Query
     bound: BoundQuery
@@ -61,7 +42,7 @@ class Anatomy:
     having: tuple[ast.Expression, ...]
     negations: tuple[WrittenNegation, ...]
     steps: tuple[Component, ...]
-    trailing: tuple[WrittenNegation, ...]
+    ending: tuple[WrittenNegation, ...]
 
     @property
     def ticks(self) -> bool:
@@ -115,11 +96,8 @@ class Anatomy:
                 kept.append(condition.node)
             elif condition.key:
                 kept += [test for part in self.bound.key for test in _key_tests(part, rest)]
-        pattern = _removed(self.syntax.pattern, negation.node)
+        pattern = part_of(self.syntax.pattern, [negation.node])
         return replace(self.syntax, pattern=pattern, where=all_of(dict.fromkeys(kept)))
-
-    def pattern_without(self, pattern: ast.Pattern, negation: WrittenNegation) -> ast.Pattern:
-        return _removed(pattern, negation.node)
 
     def chosen(self) -> ast.Query:
         """Without what only chooses among complete matches."""
@@ -143,11 +121,10 @@ class Anatomy:
     ) -> ast.Query:
         """The first steps alone, under the conditions that read no more than them: all of those, or
         the given ones. Negations may be left out."""
-        pattern = self._cut(self.steps[length - 1].end)
-        inside = self.variables(length)
-        for negation in left_out:
-            pattern = _removed(pattern, negation.node)
-            inside -= negation.variables
+        held = [n for n in self._held(length) if n not in left_out]
+        dead = [n.node for n in self.negations if n not in held]
+        pattern = part_of(self.syntax.pattern, dead, self.steps[length - 1].path)
+        inside = self._bound_by(length).union(*(n.variables for n in held))
         wanted = self.conditions if conditions is None else conditions
         kept = [c.node for c in wanted if c.variables <= inside and not c.match and not c.key]
         keys = [test for part in self.bound.key for test in _key_tests(part, inside)]
@@ -158,12 +135,40 @@ class Anatomy:
             within=self.syntax.within,
         )
 
+    def _bound_by(self, length: int) -> frozenset[str]:
+        """The variables of the first steps."""
+        return frozenset(v for step in self.steps[:length] for v in step.variables)
+
+    def _held(self, length: int) -> list[WrittenNegation]:
+        """The negations that the first steps are held to: those between them whose conditions read
+        nothing that comes later. Exceptions forbid events between others, so they are left to the
+        second step."""
+        inside = [n for step in self.steps[:length] for n in step.between]
+        if length > 1:
+            inside += [n for step in self.steps[:length] for n in step.exceptions]
+        known = self._bound_by(length).union(*(n.variables for n in inside))
+        late = [c for c in self.conditions if not c.key and (c.match or not c.variables <= known)]
+        return [
+            n
+            for n in dict.fromkeys(inside)
+            if all(n.variables.isdisjoint(c.variables) for c in late)
+        ]
+
+    def forbidden(self, length: int) -> list[WrittenNegation]:
+        """The negations that may stop a partial match at this step."""
+        before = self._held(length - 1) if length > 1 else []
+        here = self.steps[length - 1].exceptions
+        return [n for n in self._held(length) if n not in before or n in here]
+
+    @property
+    def trailing(self) -> list[WrittenNegation]:
+        """The negations that only complete matches are held to."""
+        held = self._held(len(self.steps))
+        return [n for n in self.negations if n not in held]
+
     def variables(self, length: int) -> frozenset[str]:
-        """Those of the first steps and of the negations between them."""
-        parts: set[str] = set()
-        for step in self.steps[:length]:
-            parts.update(step.variables, *(n.variables for n in step.forbidden))
-        return frozenset(parts)
+        """Those of the first steps and of the negations that these are held to."""
+        return self._bound_by(length).union(*(n.variables for n in self._held(length)))
 
     def new_conditions(self, length: int) -> list[WrittenCondition]:
         """Those that a partial match meets at this step first."""
@@ -178,18 +183,6 @@ class Anatomy:
             and not c.variables <= before
         ]
 
-    def _cut(self, end: int) -> ast.Pattern:
-        pattern = self.syntax.pattern
-        match pattern:
-            case ast.Sequence(items, operators):
-                kept = items[: end + 1]
-                return kept[0] if len(kept) == 1 else ast.Sequence(kept, operators[:end])
-            case ast.Conjunction(items):
-                kept = items[: end + 1]
-                return kept[0] if len(kept) == 1 else ast.Conjunction(kept)
-            case _:
-                return pattern
-
 
 def anatomy(query: ast.Query, trials: Trials) -> Anatomy:
     """The parts of a query that can be bound to these events. Of a query that returns answers, the
@@ -203,7 +196,7 @@ def anatomy(query: ast.Query, trials: Trials) -> Anatomy:
         _condition(node, syntax, bound, trials) for node in written_conjuncts(syntax.where)
     )
     negations = tuple(_negations(pattern, bound.pattern))
-    steps, trailing = _steps(pattern, bound, negations)
+    steps, ending = steps_of(pattern, bound.pattern, negations)
     return Anatomy(
         syntax,
         bound,
@@ -211,7 +204,7 @@ def anatomy(query: ast.Query, trials: Trials) -> Anatomy:
         tuple(written_conjuncts(syntax.having)),
         negations,
         steps,
-        trailing,
+        ending,
     )
 
 
@@ -263,7 +256,7 @@ def _negations(written: ast.Pattern, bound: patterns.Pattern) -> Iterator[Writte
             parts = ast.Sequence | ast.Conjunction | ast.Disjunction
             text = render_pattern(exception)
             text = f"({text})" if isinstance(exception, parts) else text
-            yield WrittenNegation(written, f"\\ {text}", names)
+            yield WrittenNegation(written, f"\\ {text}", names, patterns.positive(bound.item))
             yield from _negations(item, bound.item)
         case _:
             for written_item, bound_item in zip(
@@ -284,61 +277,6 @@ def _items(pattern: ast.Pattern) -> tuple[ast.Pattern, ...]:
             return (pattern.item, pattern.exception)
         case _:
             assert_never(pattern)
-
-
-def _steps(
-    pattern: ast.Pattern, bound: BoundQuery, negations: tuple[WrittenNegation, ...]
-) -> tuple[tuple[Component, ...], tuple[WrittenNegation, ...]]:
-    """The steps, and the negations after the last of them."""
-    match pattern, bound.pattern:
-        case ast.Sequence(items, operators), patterns.Sequence(bound_items):
-            pairs = list(zip(items, bound_items, strict=True))
-            between: tuple[ast.SequenceOperator | None, ...] = (None, *operators)
-        case ast.Conjunction(items), patterns.Conjunction(bound_items):
-            pairs = list(zip(items, bound_items, strict=True))
-            between = (None,) * len(pairs)
-        case _:
-            pairs, between = [(pattern, bound.pattern)], (None,)
-    steps: list[Component] = []
-    waiting: list[WrittenNegation] = []
-    for place, (written, part) in enumerate(pairs):
-        inside = [n for n in negations if n.variables <= set(patterns.leaves(part))]
-        waiting += inside
-        names = patterns.positive(part)
-        if names:
-            text = render_pattern(written)
-            steps.append(Component(text, names, place, between[place], tuple(waiting)))
-            waiting = []
-    return tuple(steps), tuple(waiting)
-
-
-def _removed(pattern: ast.Pattern, dead: ast.Negation | ast.Unless) -> ast.Pattern:
-    """The pattern without a negation. The operator right of it relates its neighbors."""
-    match pattern:
-        case ast.Unless() if pattern == dead:
-            return pattern.item
-        case ast.Sequence(items, operators):
-            kept = [n for n, item in enumerate(items) if not _is_dead(item, dead)]
-            parts = tuple(_removed(items[n], dead) for n in kept)
-            if len(parts) == 1:
-                return parts[0]
-            return ast.Sequence(parts, tuple(operators[n - 1] for n in kept[1:]))
-        case ast.Conjunction(items):
-            parts = tuple(_removed(item, dead) for item in items if not _is_dead(item, dead))
-            return parts[0] if len(parts) == 1 else ast.Conjunction(parts)
-        case ast.Disjunction(items):
-            return ast.Disjunction(tuple(_removed(item, dead) for item in items))
-        case ast.Closure() | ast.Delay() | ast.Negation():
-            return replace(pattern, item=_removed(pattern.item, dead))
-        case ast.Unless():
-            return replace(pattern, item=_removed(pattern.item, dead))
-        case _:
-            return pattern
-
-
-def _is_dead(item: ast.Pattern, dead: ast.Negation | ast.Unless) -> bool:
-    """Whether nothing is left of it. Of an exception, what it is an exception from is."""
-    return isinstance(item, ast.Negation) and item == dead
 
 
 def _key_tests(part: KeyPart, names: Collection[str]) -> Iterator[ast.Expression]:

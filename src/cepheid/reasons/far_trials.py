@@ -8,7 +8,7 @@ one of each kind stands for all of it. Matches are compared in the same way.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -53,7 +53,9 @@ class FarTrials:
     events: KeptEvents
     by: Groups | None = None
     numbered: bool = False
-    known: dict[ast.Query, tuple[Starts, str | None]] = field(default_factory=dict, repr=False)
+    known: dict[tuple[ast.Query, bool], tuple[Starts, str | None]] = field(
+        default_factory=dict, repr=False
+    )
     groups: dict[int, Any] = field(default_factory=dict, repr=False)
     cells: dict[int, Mapping[str, Any]] = field(default_factory=dict, repr=False)
     examples: set[int] = field(default_factory=set, repr=False)
@@ -88,21 +90,27 @@ class FarTrials:
 
     # ── first events ────────────────────────────────────────────────────────
 
-    def expect(self, steps: Steps, queries: Iterable[ast.Query]) -> None:
-        wanted = [q for q in dict.fromkeys(map(plain, queries)) if q not in self.known]
+    def expect(
+        self, steps: Steps, queries: Iterable[ast.Query], shortest: Collection[ast.Query]
+    ) -> None:
+        short = set(map(plain, shortest))
+        wanted = [
+            q for q in dict.fromkeys(map(plain, queries)) if (q, q in short) not in self.known
+        ]
         runnable: list[tuple[ast.Query, Bindable]] = []
         for query in wanted:
             try:
                 runnable.append((query, self._earliest(query, steps)))
             except CepheidError as error:
-                self.known[query] = {}, first_line(error)
+                self.known[query, query in short] = {}, first_line(error)
         if not runnable:
             return
         order, width = _places(steps)
+        places = [n for n, (query, _) in enumerate(runnable) if query in short]
         with _quiet():
-            kinds = self.events.alike([q for _, q in runnable], order, width, _far(self.by))
+            kinds = self.events.alike([q for _, q in runnable], order, width, _far(self.by), places)
         for place, (query, _) in enumerate(runnable):
-            self.known[query] = dict(self._starts(kinds, place, steps)), None
+            self.known[query, query in short] = dict(self._starts(kinds, place, steps)), None
 
     def _earliest(self, query: ast.Query, steps: Steps) -> Variation:
         wanted, many = earliest(query)
@@ -115,11 +123,14 @@ class FarTrials:
         for kind in kinds:
             if place in kind.queries:
                 self.groups[kind.first] = kind.value
-                yield kind.first, self._binding(kind.examples[place], steps, kind.count)
+                match = self._binding(kind.examples[place], steps, kind.count)
+                yield kind.first, replace(match, spans=kind.spans.get(place))
 
-    def starts(self, steps: Steps, query: ast.Query) -> tuple[Starts, str | None]:
-        self.expect(steps, [query])
-        return self.known[plain(query)]
+    def starts(
+        self, steps: Steps, query: ast.Query, shortest: bool = False
+    ) -> tuple[Starts, str | None]:
+        self.expect(steps, [query], [query] if shortest else [])
+        return self.known[plain(query), shortest]
 
     def first(self, match: Binding, steps: Steps) -> int:
         return min((row for v in steps[0] for row in match.rows.get(v, ())), default=-1)

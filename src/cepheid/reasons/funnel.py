@@ -168,8 +168,9 @@ def _steps(
         starts = [m for r, m in stage.starts.items() if rows is None or r in rows]
         reached = None if stage.refused else sum(match.like for match in starts)
         lost = [
-            Lost(c.kind, c.text, sum(n for r, n in c.starts.items() if rows is None or r in rows))
+            Lost(c.kind, c.text(mine), sum(c.starts[r] for r in mine))
             for c in stage.causes
+            if (mine := c.starts.keys() if rows is None else c.starts.keys() & rows)
         ]
         step_time = (
             step_times[place - 1].get(group, StepTime())
@@ -184,7 +185,7 @@ def _steps(
             _ratio(reached, before if place else reached),
             step_time.median,
             step_time.p90,
-            tuple(cause for cause in lost if cause.count),
+            tuple(lost),
         )
         first, before = (reached if place == 0 else first), reached
 

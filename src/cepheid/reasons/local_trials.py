@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -95,15 +95,22 @@ class LocalTrials:
             return Outcome(refused=first_line(error))
         return _outcome(table, names, most)
 
-    def expect(self, steps: Steps, queries: Iterable[ast.Query]) -> None:
+    def expect(
+        self, steps: Steps, queries: Iterable[ast.Query], shortest: Collection[ast.Query]
+    ) -> None:
         """Here each runs when it is needed."""
 
-    def starts(self, steps: Steps, query: ast.Query) -> tuple[Starts, str | None]:
+    def starts(
+        self, steps: Steps, query: ast.Query, shortest: bool = False
+    ) -> tuple[Starts, str | None]:
         wanted, many = earliest(query)
         outcome = self.run(wanted, MOST if many else None)
         if not outcome.complete:
             return {}, f"more than {count(MOST)} partial matches"
-        return {self.first(m, steps): m for m in reversed(outcome.matches)}, outcome.refused
+        matches = outcome.matches
+        if shortest:
+            matches = tuple(sorted(matches, key=lambda match: match.end - match.start))
+        return {self.first(m, steps): m for m in reversed(matches)}, outcome.refused
 
     def first(self, match: Binding, steps: Steps) -> int:
         """The earliest event of the first step that binds one."""
@@ -160,16 +167,18 @@ class LocalTrials:
             for o in outcomes
         ]
 
-    def values(self, query: ast.Query, expression: ast.Expression) -> list[Any]:
-        """The values of an expression in the first match; none if it can't be computed."""
+    def values(self, query: ast.Query, expression: ast.Expression, most: int = 1) -> list[Any]:
+        """The values of an expression in the first match, or so many of them; none if it can't be
+        computed."""
         returns = (ast.ReturnItem(expression, "value"),)
-        first = replace(plain(query), returns=returns, limit=ast.MatchLimit(ast.EventCount(1)))
+        first = replace(plain(query), returns=returns, limit=ast.MatchLimit(ast.EventCount(most)))
         try:
             table = self._matched(first)
         except CepheidError:
             return []
-        value = table["value"][0].as_py() if table.num_rows else None
-        return [v for v in (value if isinstance(value, list) else [value]) if v is not None]
+        found = table["value"].to_pylist()
+        values = [v for each in found for v in (each if isinstance(each, list) else [each])]
+        return [v for v in values if v is not None]
 
     # ── the events ──────────────────────────────────────────────────────────
 

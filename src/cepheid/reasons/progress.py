@@ -6,30 +6,46 @@ be completed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TypeAlias
 
 from cepheid.language import ast
 from cepheid.language.render import render_after_match, render_expression
-from cepheid.reasons.anatomy import Anatomy, Component
+from cepheid.reasons.anatomy import Anatomy
+from cepheid.reasons.longer_windows import longer_window, needed_words
+from cepheid.reasons.steps import Component
 from cepheid.reasons.trials import Starts, Trials
 
 TOGETHER = "several of these at once"
 
+Words: TypeAlias = str | Callable[[int, int], str]
+"""What stopped partial matches; of a window, for matches that last from so long to so long."""
+
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """What stopped partial matches: the text of a part of the query, and their first events, with
-    how many each of them stands for. `kind` is `candidate`, `condition`, `negation`, `having`,
-    `after match`, `limit` or `together`."""
+    """What stopped partial matches: a part of the query in words, and their first events, with how
+    many each of them stands for. `kind` is `candidate`, `condition`, `negation`, `window`,
+    `having`, `after match`, `limit` or `together`. Of a window, `needed` has how long matches of a
+    first event last: the shortest and the longest of those that it stands for."""
 
     kind: str
-    text: str
+    words: Words
     starts: Mapping[int, int]
+    needed: Mapping[int, tuple[int, int]] = field(default_factory=dict)
 
     @property
     def count(self) -> int:
         return sum(self.starts.values())
+
+    def text(self, starts: Collection[int] | None = None) -> str:
+        """What stopped these of its first events."""
+        if isinstance(self.words, str):
+            return self.words
+        spans = [self.needed[s] for s in (self.starts if starts is None else starts)]
+        return self.words(min(least for least, _ in spans), max(most for _, most in spans))
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,53 +65,58 @@ class Stage:
 
 def stages(parts: Anatomy, trials: Trials) -> tuple[Stage, ...]:
     """The steps in the order of the pattern, and the complete match."""
-    trials.expect(parts.step_variables, _queries(parts))
+    places = range(1, len(parts.steps) + 1)
+    attempts = [tuple(_attempts(parts, place, trials)) for place in places]
+    attempts.append(tuple(_endings(parts)))
+    queries = [*map(parts.prefix, places), parts.syntax]
+    tried = [attempt for each in attempts[1:] for attempt in each]
+    trials.expect(
+        parts.step_variables,
+        [*queries, *(attempt.query for attempt in tried)],
+        [attempt.query for attempt in tried if attempt.kind == "window"],
+    )
+    texts = [*(step.text for step in parts.steps), "match"]
     steps: list[Stage] = []
     before: Starts | None = None
-    for length, step in enumerate(parts.steps, 1):
-        reached, refused = trials.starts(parts.step_variables, parts.prefix(length))
+    for text, query, each in zip(texts, queries, attempts, strict=True):
+        reached, refused = trials.starts(parts.step_variables, query)
         causes: tuple[Cause, ...] = ()
         if before is not None and refused is None:
             lost = {start: before[start].like for start in before.keys() - reached.keys()}
-            causes = tuple(_causes(parts, _attempts(parts, length, step), lost, trials))
-        steps.append(Stage(step.text, reached, causes, refused))
+            causes = tuple(_causes(parts, each, lost, trials))
+        steps.append(Stage(text, reached, causes, refused))
         before = None if refused is not None else reached
-    kept, refused = trials.starts(parts.step_variables, parts.syntax)
-    causes = ()
-    if before is not None and refused is None:
-        lost = {start: before[start].like for start in before.keys() - kept.keys()}
-        causes = tuple(_causes(parts, _endings(parts), lost, trials))
-    steps.append(Stage("match", kept, causes, refused))
     return tuple(steps)
-
-
-def _queries(parts: Anatomy) -> Iterator[ast.Query]:
-    """All that may have to be run."""
-    for length, step in enumerate(parts.steps, 1):
-        yield parts.prefix(length)
-        if length > 1:
-            yield from (query for _, _, query, _ in _attempts(parts, length, step))
-    yield parts.syntax
-    yield from (query for _, _, query, _ in _endings(parts))
 
 
 # ── what stopped them ────────────────────────────────────────────────────────
 
-Attempt = tuple[str, str, ast.Query, bool]
-"""Kind and text of a cause, and a variation. It is the cause if the variation helps, or if
-that is False, if it doesn't help."""
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """Kind and words of a cause, and a variation. It is the cause if the variation helps; with no
+    event to go on with, if even this one doesn't help."""
+
+    kind: str
+    words: Words
+    query: ast.Query
 
 
-def _attempts(parts: Anatomy, length: int, step: Component) -> Iterator[Attempt]:
-    """In the order in which they are tried: a cause gets what no earlier one got."""
-    new = parts.new_conditions(length)
+def _attempts(parts: Anatomy, length: int, trials: Trials) -> Iterator[Attempt]:
+    """What may stop partial matches at a step, in the order in which it is tried."""
+    new, forbidden = parts.new_conditions(length), parts.forbidden(length)
     kept = [c for c in parts.conditions if c not in new]
-    yield "candidate", _none_follows(step, parts), parts.prefix(length, kept, step.forbidden), False
+    none = _none_follows(parts.steps[length - 1], parts)
+    yield Attempt("candidate", none, parts.prefix(length, kept, forbidden))
     for condition in new:
         others = [c for c in parts.conditions if c is not condition]
-        yield "condition", condition.text, parts.prefix(length, others), True
-    for negation in step.forbidden:
-        yield "negation", negation.text, parts.prefix(length, left_out=(negation,)), True
+        yield Attempt("condition", condition.text, parts.prefix(length, others))
+    for negation in forbidden:
+        yield Attempt("negation", negation.text, parts.prefix(length, left_out=(negation,)))
+    size = longer_window(parts, trials)
+    if size is not None:
+        query = replace(parts.prefix(length), within=parts.window(size))
+        yield Attempt("window", partial(needed_words, parts, size), query)
 
 
 def _none_follows(step: Component, parts: Anatomy) -> str:
@@ -110,16 +131,17 @@ def _endings(parts: Anatomy) -> Iterator[Attempt]:
     """AFTER MATCH and LIMIT first: they leave out matches that everything else lets through."""
     whole, after = replace(parts.syntax, limit=None), parts.syntax.after_match
     if parts.syntax.limit is not None:
-        yield "limit", "LIMIT", whole, True
+        yield Attempt("limit", "LIMIT", whole)
     if after is not None:
-        yield "after match", render_after_match(after), replace(whole, after_match=None), True
+        free = replace(whole, after_match=None)
+        yield Attempt("after match", render_after_match(after), free)
     for condition in (c for c in parts.conditions if c.match):
-        yield "condition", condition.text, _all(parts.without(condition)), True
+        yield Attempt("condition", condition.text, _all(parts.without(condition)))
     for negation in parts.trailing:
-        yield "negation", negation.text, _all(parts.without_negation(negation)), True
+        yield Attempt("negation", negation.text, _all(parts.without_negation(negation)))
     for having in parts.having:
         text = f"HAVING {render_expression(having)}"
-        yield "having", text, _all(parts.without_having(having)), True
+        yield Attempt("having", text, _all(parts.without_having(having)))
 
 
 def _all(query: ast.Query) -> ast.Query:
@@ -128,23 +150,30 @@ def _all(query: ast.Query) -> ast.Query:
 
 
 def _causes(
-    parts: Anatomy, attempts: Iterator[Attempt], lost: Mapping[int, int], trials: Trials
+    parts: Anatomy, attempts: Sequence[Attempt], lost: Mapping[int, int], trials: Trials
 ) -> Iterator[Cause]:
-    """Each lost start has the first cause that explains it alone."""
-
-    def cause(kind: str, text: str, starts: set[int]) -> Cause:
-        return Cause(kind, text, {start: lost[start] for start in sorted(starts)})
-
-    left = set(lost)
-    for kind, text, query, helps in attempts:
-        if not left:
-            return
-        starts, refused = trials.starts(parts.step_variables, query)
+    """Each lost start has the first cause that explains it alone. That there is no event to go on
+    with in the window explains less than that there is one after it."""
+    left, absent = set(lost), set[int]()
+    found: list[tuple[Attempt, set[int], Starts]] = []
+    for attempt in attempts:
+        late = attempt.kind == "window"
+        if not left and not (late and absent):
+            continue
+        starts, refused = trials.starts(parts.step_variables, attempt.query, shortest=late)
         if refused is not None:
             continue
-        mine = left & starts.keys() if helps else left - starts.keys()
+        if attempt.kind == "candidate":
+            absent = mine = left - starts.keys()
+        else:
+            mine = (left | absent if late else left) & starts.keys()
+            absent -= mine
+        left -= mine
+        found.append((attempt, mine, starts))
+    for attempt, mine, starts in found:
         if mine:
-            yield cause(kind, text, mine)
-            left -= mine
+            each = {start: lost[start] for start in sorted(mine)}
+            needed = {s: starts[s].lasting for s in mine} if attempt.kind == "window" else {}
+            yield Cause(attempt.kind, attempt.words, each, needed)
     if left:
-        yield cause("together", TOGETHER, left)
+        yield Cause("together", TOGETHER, {start: lost[start] for start in sorted(left)})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,9 +12,10 @@ from cepheid.explain.page import STYLE, document, section
 from cepheid.language import ast
 from cepheid.language.render import render, render_pattern
 from cepheid.plan.amounts import count
-from cepheid.reasons.anatomy import Anatomy, WrittenNegation, anatomy
+from cepheid.reasons.anatomy import Anatomy, anatomy
 from cepheid.reasons.local_trials import LocalTrials
 from cepheid.reasons.saved import save
+from cepheid.reasons.steps import WrittenNegation
 from cepheid.reasons.timeline_picture import timeline_picture
 from cepheid.reasons.trials import Binding
 
@@ -209,12 +211,20 @@ def _free(
             continue
         size = None if closes is None else closes - match.start
         begin = last if last is not None else None if size is None else match.end - size
-        add(step.forbidden, begin, min(times))
+        add(_negations(step.between), begin, min(times))
         last = max(times)
-    trailing = tuple(n for n in parts.trailing if isinstance(n.node, ast.Negation))
+    for exception in (n for n in parts.negations if isinstance(n.node, ast.Unless)):
+        during = [int(trials.moments[r]) for v in exception.guarded for r in match.rows.get(v, ())]
+        add((exception,), min(during, default=None), max(during, default=None))
+    trailing = _negations(parts.ending)
     timed = tuple(
         n for n in trailing if isinstance(n.node, ast.Negation) and n.node.duration is not None
     )
     add(timed, last, match.end)
     add(tuple(n for n in trailing if n not in timed), last, closes)
     return ranges
+
+
+def _negations(negations: Iterable[WrittenNegation]) -> tuple[WrittenNegation, ...]:
+    """Without exceptions."""
+    return tuple(n for n in negations if isinstance(n.node, ast.Negation))

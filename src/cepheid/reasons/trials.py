@@ -6,7 +6,7 @@ over events in this process, `far_trials` where the events are.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -49,12 +49,19 @@ Identity = tuple[tuple[str, tuple[int, ...]], ...]
 @dataclass(frozen=True, slots=True)
 class Binding:
     """A match: the rows of each variable in order, none if it is absent; its start and end in ticks
-    of time. `like` is how many it stands for: itself, or all to which the same happens."""
+    of time. `like` is how many it stands for: itself, or all to which the same happens; `spans` the
+    time that the shortest and the longest of these take, where they were asked for."""
 
     rows: Mapping[str, tuple[int, ...]]
     start: int
     end: int
     like: int = 1
+    spans: tuple[int, int] | None = None
+
+    @property
+    def lasting(self) -> tuple[int, int]:
+        """The shortest and the longest time."""
+        return self.spans or (self.end - self.start, self.end - self.start)
 
     @property
     def identity(self) -> Identity:
@@ -89,8 +96,8 @@ Steps = tuple[tuple[str, ...], ...]
 """The variables of each step."""
 
 Starts = Mapping[int, Binding]
-"""The earliest-ending partial match of each first event, by that event's row. The first event is
-the earliest of the first step that binds one."""
+"""The earliest-ending partial match of each first event, or the shortest, by that event's row. The
+first event is the earliest of the first step that binds one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,12 +140,18 @@ class Trials(Protocol):
 
     def bound(self, query: ast.Query) -> BoundQuery: ...
 
-    def expect(self, steps: Steps, queries: Iterable[ast.Query]) -> None:
-        """Announce queries whose first events are compared, so that they can be run at once."""
+    def expect(
+        self, steps: Steps, queries: Iterable[ast.Query], shortest: Collection[ast.Query]
+    ) -> None:
+        """Announce queries whose first events are compared, so that they can be run at once; and
+        those of them of which the shortest matches will be wanted."""
         ...
 
-    def starts(self, steps: Steps, query: ast.Query) -> tuple[Starts, str | None]:
-        """The first events of a query's matches; or why it can't be run."""
+    def starts(
+        self, steps: Steps, query: ast.Query, shortest: bool = False
+    ) -> tuple[Starts, str | None]:
+        """The first events of a query's matches, with the earliest-ending or the shortest match of
+        each; or why it can't be run."""
         ...
 
     def first(self, match: Binding, steps: Steps) -> int:
@@ -216,7 +229,10 @@ def earliest(query: ast.Query) -> tuple[ast.Query, bool]:
     of its first step, so there may be very many (True)."""
     if query.after_match is not None or query.limit is not None:
         return plain(query), False  # the query's own choice
-    if isinstance(query.pattern, ast.Conjunction):
+    pattern = query.pattern
+    while isinstance(pattern, ast.Unless):
+        pattern = pattern.item
+    if isinstance(pattern, ast.Conjunction):
         return plain(query), True
     return replace(plain(query), after_match=_FIRST), False
 

@@ -83,14 +83,16 @@ class SparkEvents:
         steps: Sequence[Sequence[int]] | None,
         width: int,
         by: str | int | None = None,
+        shortest: Collection[int] = (),
     ) -> list[Alike]:
         """One job for all, with two shuffles: by subject, and by the set of queries that have it.
-        The example of a first event is its earliest-ending match; of a match, the shortest of all
-        such matches."""
+        The example of a first event is its earliest-ending or its shortest match; of a match, the
+        shortest of all such matches."""
         subject = "first" if steps is not None else "rows"
         found = self._matches(queries, steps, width)
-        order = ("end", "start") if steps is not None else ("took", "end")
-        example = F.min(F.struct(*order, *({"start", "end"} - {*order}), "rows"))
+        by_time = F.lit(steps is None) | F.col("query").isin(*shortest)
+        least = F.when(by_time, F.col("took")).otherwise(F.col("end"))
+        example = F.min(F.struct(least.alias("least"), "end", "start", "rows"))
         each = found.groupBy(subject, "query").agg(example.alias("example"))
         whole = each.groupBy(subject).agg(
             F.sort_array(F.collect_set("query")).alias("queries"),
@@ -100,18 +102,21 @@ class SparkEvents:
             whole = whole.join(self._values(by), "first", "left")
         else:
             whole = whole.withColumn("value", F.lit(None).cast("string"))
-        least = F.col(subject) if steps is not None else _shortest()
+        first = F.col(subject) if steps is not None else _shortest()
+        taken = {place: _taken(place) for place in shortest}
         rows = (
             whole.groupBy("queries", "value")
             .agg(
                 F.count(F.lit(1)).alias("n"),
-                F.min_by("examples", least).alias("examples"),
+                F.min_by("examples", first).alias("examples"),
                 (F.min("first") if steps is not None else F.lit(-1)).alias("first"),
+                *(F.min(span).alias(f"least{place}") for place, span in taken.items()),
+                *(F.max(span).alias(f"most{place}") for place, span in taken.items()),
             )
             .toArrow()
             .to_pylist()
         )
-        return [_alike(row) for row in rows]
+        return [_alike(row, shortest) for row in rows]
 
     def step_times(
         self,
@@ -349,12 +354,23 @@ def _latest(times: list[Column]) -> Column:
 
 
 def _shortest() -> Column:
-    return F.array_min(F.transform("examples", lambda e: e["example"]["took"]))
+    return F.array_min(F.transform("examples", lambda e: _took(e["example"])))
 
 
-def _alike(row: Mapping[str, Any]) -> Alike:
+def _taken(place: int) -> Column:
+    """The time that the example of a query takes, NULL if there is none."""
+    of_query = F.filter("examples", lambda e: e["query"] == place)
+    return F.get(F.transform(of_query, lambda e: _took(e["example"])), F.lit(0))
+
+
+def _took(example: Column) -> Column:
+    return example["end"] - example["start"]
+
+
+def _alike(row: Mapping[str, Any], shortest: Collection[int]) -> Alike:
     examples = {part["query"]: _example(part["example"]) for part in row["examples"]}
-    return Alike(frozenset(row["queries"]), row["n"], row["value"], row["first"], examples)
+    spans = {n: (row[f"least{n}"], row[f"most{n}"]) for n in shortest if n in examples}
+    return Alike(frozenset(row["queries"]), row["n"], row["value"], row["first"], examples, spans)
 
 
 def _example(found: Mapping[str, Any]) -> Example:

@@ -7,179 +7,37 @@ is enough is for a run to say.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from datetime import timedelta
-from decimal import Decimal
-from typing import Any
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from cepheid.algebra.query import Clock
-from cepheid.algebra.values import MICROSECONDS
 from cepheid.language import ast
 from cepheid.language.render import render_after_match, render_expression, render_pattern
 from cepheid.language.traversal import walk
-from cepheid.options import TICK_US
-from cepheid.reasons.why.investigation import readable, window_words
-from cepheid.reasons.why.pinned_events import PinnedEvents, any_order_of_choice, with_part
+from cepheid.reasons.longer_windows import readable, window_words
+from cepheid.reasons.why.negated_thresholds import thresholds_of_negated
+from cepheid.reasons.why.pinned_events import (
+    PinnedEvents,
+    QueryChange,
+    any_order_of_choice,
+    least,
+    with_part,
+)
+from cepheid.reasons.why.thresholds import thresholds
 
 _LOOSER = {
     ast.SequenceOperator.STRICT: (ast.SequenceOperator.NEXT, ast.SequenceOperator.ANY),
     ast.SequenceOperator.NEXT: (ast.SequenceOperator.ANY,),
 }
-_FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
-
-
-@dataclass(frozen=True, slots=True)
-class QueryChange:
-    text: str
-    query: ast.Query
 
 
 def changes(events: PinnedEvents, outcomes: Mapping[str, str]) -> Iterator[QueryChange]:
     """`outcomes` are those of the conditions, by their texts: the ones that are true come last."""
-    thresholds = [*_of_conditions(events, outcomes), *_of_having(events)]
-    yield from (change for _, change in sorted(thresholds, key=lambda found: found[0]))
+    moved = [*thresholds(events, outcomes), *thresholds_of_negated(events)]
+    yield from (change for _, change in sorted(moved, key=lambda found: found[0]))
     yield from _amounts(events)
     yield from _without(events, outcomes)
     yield from _operators(events)
-
-
-# ── thresholds ───────────────────────────────────────────────────────────────
-
-Measured = tuple[float, QueryChange]
-"""How large a change is, relative to what it changes."""
-
-
-def _of_conditions(events: PinnedEvents, outcomes: Mapping[str, str]) -> Iterator[Measured]:
-    parts = events.parts
-    for condition in parts.conditions:
-        if outcomes[condition.text] != "true":
-            for size, looser in _looser(condition.node, events):
-                text = f"{render_expression(looser)} instead of {condition.text}"
-                yield size, QueryChange(text, parts.with_condition(condition, looser))
-
-
-def _of_having(events: PinnedEvents) -> Iterator[Measured]:
-    for having in events.parts.having:
-        for size, looser in _looser(having, events):
-            text = f"HAVING {render_expression(looser)} instead of {render_expression(having)}"
-            yield size, QueryChange(text, events.parts.with_having(having, looser))
-
-
-Looser = Iterator[tuple[float, ast.Expression]]
-
-
-def _looser(node: ast.Expression, events: PinnedEvents) -> Looser:
-    """A condition with one of its constants moved to what the events have."""
-    for part in dict.fromkeys(walk(node)):
-        match part:
-            case ast.Comparison((left, right), (operator,)) if operator in _FLIPPED:
-                moved = _of_comparison(part, left, operator, right, events)
-            case ast.InRange(operand, low, high, False):
-                moved = _of_range(part, operand, low, high, events)
-            case ast.OccursWithin(names, duration):
-                moved = _closer(part, names, duration, events)
-            case _:
-                continue
-        for size, new in moved:
-            yield size, _replaced(node, part, new)
-
-
-def _of_comparison(
-    part: ast.Comparison,
-    left: ast.Expression,
-    operator: str,
-    right: ast.Expression,
-    events: PinnedEvents,
-) -> Looser:
-    if _is_constant(right):
-        for size, new, bound in _moved(left, operator, right, events):
-            yield size, replace(part, operands=(left, bound), operators=(new,))
-    elif _is_constant(left):
-        for size, new, bound in _moved(right, _FLIPPED[operator], left, events):
-            yield size, replace(part, operands=(bound, right), operators=(_FLIPPED[new],))
-
-
-def _of_range(
-    part: ast.InRange,
-    operand: ast.Expression,
-    low: ast.Expression,
-    high: ast.Expression,
-    events: PinnedEvents,
-) -> Looser:
-    if _is_constant(low) and _is_constant(high):
-        for size, _, bound in _moved(operand, ">", low, events):
-            yield size, replace(part, low=bound)
-        for size, _, bound in _moved(operand, "<", high, events):
-            yield size, replace(part, high=bound)
-
-
-def _moved(
-    read: ast.Expression, operator: str, bound: ast.Expression, events: PinnedEvents
-) -> Iterator[tuple[float, str, ast.Expression]]:
-    """How far the bound moves, the operator and the new bound: so that the values of these events
-    just satisfy it, or, for a condition under NOT, just don't."""
-    values = [v for v in map(_number, events.values(read)) if v is not None]
-    (now,) = events.values(bound)[:1] or (None,)
-    old = _number(now) if not isinstance(bound, ast.Duration) else _ticks(bound, events)
-    if not values or old is None:
-        return
-    for value in dict.fromkeys((min(values), max(values))):
-        size = abs(float(value) - float(old)) / max(abs(float(value)), abs(float(old)), 1e-300)
-        for moved in (f"{operator[0]}=", operator[0]):
-            if (value, moved) != (old, operator):
-                yield size, moved, _bound_of(value, bound, events)
-
-
-def _closer(
-    part: ast.OccursWithin, names: tuple[str, ...], old: ast.Duration, events: PinnedEvents
-) -> Iterator[tuple[float, ast.Expression]]:
-    moments = [int(events.trials.moments[r]) for v in names for r in events.rows.get(v, ())]
-    span, now = max(moments, default=0) - min(moments, default=0), _ticks(old, events)
-    if now is not None:
-        for size in dict.fromkeys(readable(events.parts, long) for long in (span, span + 1)):
-            if size > now:
-                yield (size - now) / size, replace(part, duration=_duration(size, events))
-
-
-def _is_constant(node: ast.Expression) -> bool:
-    constant = (ast.Literal, ast.Unary, ast.Binary, ast.Parameter, ast.Duration)
-    return all(isinstance(part, constant) for part in walk(node))
-
-
-def _number(value: Any) -> int | Decimal | None:
-    """A value as a literal writes it; a time in microseconds."""
-    match value:
-        case bool() | None:
-            return None
-        case int() | Decimal():
-            return value
-        case float():
-            return Decimal(repr(value)) if math.isfinite(value) else None
-        case timedelta():
-            return round(value / timedelta(microseconds=1))
-        case _:
-            return None
-
-
-def _bound_of(value: int | Decimal, old: ast.Expression, events: PinnedEvents) -> ast.Expression:
-    if any(isinstance(part, ast.Duration) for part in walk(old)):
-        return _duration(int(value), events)
-    return ast.Unary("-", ast.Literal(-value)) if value < 0 else ast.Literal(value)
-
-
-def _replaced(node: Any, old: object, new: object) -> Any:
-    """The tree with a node in the place of another."""
-    if node == old:
-        return new
-    match node:
-        case ast.Logical():
-            return replace(node, operands=tuple(_replaced(n, old, new) for n in node.operands))
-        case ast.Unary():
-            return replace(node, operand=_replaced(node.operand, old, new))
-        case _:
-            return node
 
 
 # ── other amounts ────────────────────────────────────────────────────────────
@@ -202,7 +60,7 @@ def _windows(events: PinnedEvents) -> Iterator[QueryChange]:
         spans = [m.end - m.start + 1 for m in wide]
         shortest = readable(parts, min(spans)) if spans else None
     elif events.match_of(parts.with_window(events.trials.longest(window))) is not None:
-        fits = _fits(events, parts.with_window)
+        fits = events.fits(parts.with_window)
         shortest = least(fits, window.size, events.trials.longest(window))
     if shortest is not None and shortest > window.size:
         now = window_words(parts, window.size)
@@ -217,15 +75,15 @@ def _times(events: PinnedEvents) -> Iterator[QueryChange]:
     for node in walk(syntax.pattern):
         if not isinstance(node, ast.Negation | ast.Delay) or node.duration is None:
             continue
-        size = _ticks(node.duration, events)
+        size = events.ticks(node.duration)
 
         def shorter(ticks: int, node: ast.Negation | ast.Delay = node) -> ast.Query:
-            new = replace(node, duration=_duration(ticks, events))
+            new = replace(node, duration=events.duration(ticks))
             return replace(syntax, pattern=with_part(syntax.pattern, node, new))
 
         if size is not None and size > 1 and events.match_of(shorter(1)) is not None:
-            longest = least(_fits(events, shorter, False), 1, size) - 1
-            new = replace(node, duration=_duration(longest, events))
+            longest = least(events.fits(shorter, False), 1, size) - 1
+            new = replace(node, duration=events.duration(longest))
             text = f"{render_pattern(new)} instead of {render_pattern(node)}"
             yield QueryChange(text, shorter(longest))
 
@@ -264,24 +122,9 @@ def _limits(events: PinnedEvents) -> Iterator[QueryChange]:
     every = events.trials.run(replace(syntax, limit=None), most=None).matches
     place = next((n for n, match in enumerate(every, 1) if events.binds(match)), None)
     if place is not None:
-        enough = least(_fits(events, larger), 0, place)
+        enough = least(events.fits(larger), 0, place)
         per_key = " PER KEY" if limit.per_key else ""
         yield QueryChange(f"LIMIT {enough}{per_key}", larger(enough))
-
-
-def _fits(
-    events: PinnedEvents, query_of: Callable[[int], ast.Query], match: bool = True
-) -> Callable[[int], bool]:
-    """Whether there is a match with an amount, or isn't."""
-    return lambda amount: (events.match_of(query_of(amount)) is not None) is match
-
-
-def least(fits: Callable[[int], bool], low: int, high: int) -> int:
-    """The least amount above `low` that fits; `high` does."""
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if fits(middle) else (middle, high)
-    return high
 
 
 # ── without a part ───────────────────────────────────────────────────────────
@@ -325,26 +168,3 @@ def _operators(events: PinnedEvents) -> Iterator[QueryChange]:
     if len(others) > 1:
         loose = any_order_of_choice(syntax.pattern)
         yield QueryChange("`;` instead of the other operators", replace(syntax, pattern=loose))
-
-
-# ── durations and patterns ───────────────────────────────────────────────────
-
-
-def _duration(size: int, events: PinnedEvents) -> ast.Duration:
-    """In its largest whole unit."""
-    if events.parts.ticks:
-        return ast.Duration(size, ast.Unit.UNITS)
-    units = reversed(MICROSECONDS.items())
-    unit, long = next((u, long) for u, long in units if size % long == 0)
-    return ast.Duration(size // long, unit)
-
-
-def _ticks(duration: ast.Duration, events: PinnedEvents) -> int | None:
-    """Its size in microseconds, or in the units of an integer time."""
-    if isinstance(duration.amount, ast.Parameter):
-        return None
-    if duration.unit is ast.Unit.UNITS:
-        return int(duration.amount)
-    unit = events.trials.options.unit
-    tick = TICK_US[unit] if events.parts.ticks and unit is not None else 1
-    return int(duration.amount * MICROSECONDS[duration.unit]) // tick

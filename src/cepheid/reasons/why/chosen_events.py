@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from heapq import nsmallest
 from itertools import chain, islice
 
 import numpy as np
@@ -18,15 +17,14 @@ from cepheid.algebra.query import Clock
 from cepheid.language import ast
 from cepheid.language.render import render, render_after_match, render_expression, render_pattern
 from cepheid.language.traversal import walk
-from cepheid.reasons.anatomy import Component, WrittenCondition, WrittenNegation, all_of
+from cepheid.reasons.anatomy import WrittenCondition, all_of
+from cepheid.reasons.longer_windows import window_words
+from cepheid.reasons.steps import Component, WrittenNegation
 from cepheid.reasons.trials import Binding
-from cepheid.reasons.why.changes import changes, least
-from cepheid.reasons.why.investigation import values_seen, window_words
-from cepheid.reasons.why.pinned_events import PinnedEvents, with_part
+from cepheid.reasons.why.changes import changes
+from cepheid.reasons.why.investigation import values_seen
+from cepheid.reasons.why.pinned_events import PinnedEvents, least, with_part
 from cepheid.reasons.why.why_not import CheckedCondition, WhyNot
-
-SUSPECTS = 1_000
-"""Events among which the one that a negation forbids is looked for."""
 
 
 @dataclass(frozen=True)
@@ -145,7 +143,7 @@ class ChosenEvents(PinnedEvents):
         """The rows of the events that are forbidden: the first with which these events don't match
         if no other of the negation's events are there."""
         held = self.held(wide, conditions, negation)
-        rows = self._suspects(negation)
+        rows = self.suspects(negation.variables)
 
         def forbidden(low: int, high: int) -> bool:
             pins = [self.pin(v, rows[low:high]) for v in sorted(negation.variables)]
@@ -158,20 +156,6 @@ class ChosenEvents(PinnedEvents):
         high = least(lambda end: forbidden(0, end), 0, len(rows))
         places = least(lambda places: forbidden(high - places, high), 0, high)
         return f": {_rows_words(sorted({rows[high - places], rows[high - 1]}))}"
-
-    def _suspects(self, negation: WrittenNegation) -> tuple[int, ...]:
-        """Events of the negation's types in the order of time, those closest to the given ones."""
-        moments = self.trials.moments
-        given = [int(moments[row]) for rows in self.rows.values() for row in rows]
-        leaves = [self.parts.leaves[v] for v in sorted(negation.variables)]
-        queries = [ast.Query(leaf, streams=self.parts.syntax.streams) for leaf in leaves]
-        matches = [m for query in queries for m in self.trials.run(query, most=None).matches]
-        rows = {row for match in matches for part in match.rows.values() for row in part}
-
-        def away(row: int) -> int:
-            return max(min(given) - int(moments[row]), int(moments[row]) - max(given), 0)
-
-        return tuple(sorted(nsmallest(SUSPECTS, rows, key=away), key=lambda r: (moments[r], r)))
 
     def _choices(self) -> Iterator[str]:
         """What was taken instead of these events, and which clause left their match out."""

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from cepheid.algebra.query import Clock
-from cepheid.algebra.text import span_text
 from cepheid.language import ast
 from cepheid.language.render import render, render_after_match, render_expression
 from cepheid.language.traversal import walk
 from cepheid.plan.amounts import count
 from cepheid.reasons.anatomy import Anatomy, all_of, anatomy
+from cepheid.reasons.longer_windows import readable, window_words
 from cepheid.reasons.progress import Stage, stages
 from cepheid.reasons.trials import MOST, Binding, MatchCount, Outcome, Trials
 from cepheid.reasons.why.report import Lost, Miss, ReportedStep, VariableEvents, Why, WithoutPart
@@ -58,7 +58,7 @@ def _of_answers(query: ast.Query, trials: Trials) -> Iterator[str]:
 
 
 def _reported(stage: Stage) -> ReportedStep:
-    lost = tuple(Lost(c.kind, c.text, c.count) for c in stage.causes)
+    lost = tuple(Lost(c.kind, c.text(), c.count) for c in stage.causes)
     return ReportedStep(stage.text, None if stage.refused else stage.reached, lost)
 
 
@@ -187,22 +187,6 @@ def _shortest(parts: Anatomy, trials: Trials, low: int, size: int, outcome: Outc
     return Tried("window", window_words(parts, size), number, outcome)
 
 
-def readable(parts: Anatomy, size: int) -> int:
-    """A window that is at least so long, as a person would write it: in whole seconds if it is
-    longer than ten, in milliseconds if it is longer than ten of those."""
-    if parts.ticks:
-        return size
-    unit = next((u for u in (1_000_000, 1_000) if size > 10 * u), 1)
-    return -(-size // unit) * unit
-
-
-def window_words(parts: Anatomy, size: int) -> str:
-    window = parts.bound.window
-    if window is not None and window.clock is Clock.EVENTS:
-        return f"WITHIN {size} EVENTS"
-    return f"WITHIN {span_text(size, parts.ticks)}"
-
-
 # ── the nearest misses ───────────────────────────────────────────────────────
 
 
@@ -228,7 +212,8 @@ def _misses(
         for cause in reached[place].causes:
             for start in (s for s in cause.starts if s not in seen and s in before):
                 seen.add(start)
-                yield _miss(parts, trials, before[start], place, cause.kind, cause.text)
+                text = cause.text({start})
+                yield _miss(parts, trials, before[start], place, cause.kind, text)
 
 
 def _miss(

@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from heapq import nsmallest
 from typing import Any
 
+from cepheid.algebra.values import MICROSECONDS
 from cepheid.language import ast
 from cepheid.language.traversal import walk
-from cepheid.reasons.anatomy import Anatomy, WrittenCondition, WrittenNegation, all_of
+from cepheid.options import TICK_US
+from cepheid.reasons.anatomy import Anatomy, WrittenCondition, all_of
 from cepheid.reasons.local_trials import LocalTrials
-from cepheid.reasons.trials import Binding
+from cepheid.reasons.steps import WrittenNegation, part_of
+from cepheid.reasons.trials import MOST, Binding
 
 Rows = Mapping[str, tuple[int, ...]]
+
+SUSPECTS = 1_000
+"""Events among which the one that a negation forbids is looked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueryChange:
+    text: str
+    query: ast.Query
 
 
 @dataclass(frozen=True)
@@ -75,10 +88,9 @@ class PinnedEvents:
         """The pattern held to these events, with `;` for every operator, these conditions and no
         negation but one; `wide`: in a window that all events are in."""
         syntax = self.parts.syntax
-        query = replace(self.parts.chosen(), where=None)
-        for other in self.parts.negations:
-            if other is not negation:
-                query = replace(query, pattern=self.parts.pattern_without(query.pattern, other))
+        dead = [other.node for other in self.parts.negations if other is not negation]
+        chosen = self.parts.chosen()
+        query = replace(chosen, pattern=part_of(chosen.pattern, dead), where=None)
         where = [*self.pins(), *(c.node for c in conditions)]
         within = self.parts.window(self.trials.longest(self.parts.bound.window)) if wide else None
         query = replace(query, pattern=any_order_of_choice(query.pattern), where=all_of(where))
@@ -99,6 +111,65 @@ class PinnedEvents:
         if plain and read and read <= self.parts.singles & self.rows.keys():
             return self.trials.values(self.leaves_held(sorted(read)), expression)
         return self.trials.values(self.held(wide=True), expression)
+
+    def values_beside(self, expression: ast.Expression, negated: Collection[str]) -> list[Any]:
+        """The values of an expression for these events and each of the events of negated
+        variables."""
+        read = {n.variable for n in walk(expression) if isinstance(n, ast.Attribute)}
+        known = self.parts.singles & self.rows.keys() | set(negated)
+        if read.isdisjoint(negated) or not read <= known:
+            return []
+        pinned = replace(self, rows={**self.rows, **{v: self.suspects([v]) for v in negated}})
+        return self.trials.values(pinned.leaves_held(sorted(read)), expression, MOST)
+
+    def suspects(self, variables: Collection[str]) -> tuple[int, ...]:
+        """Events of the types of negated variables, in the order of time: those closest to the
+        given ones."""
+        moments = self.trials.moments
+        given = [int(moments[row]) for rows in self.rows.values() for row in rows]
+        leaves = [self.parts.leaves[v] for v in sorted(variables)]
+        queries = [ast.Query(leaf, streams=self.parts.syntax.streams) for leaf in leaves]
+        matches = [m for query in queries for m in self.trials.run(query, most=None).matches]
+        rows = {row for match in matches for part in match.rows.values() for row in part}
+
+        def away(row: int) -> int:
+            return max(min(given) - int(moments[row]), int(moments[row]) - max(given), 0)
+
+        return tuple(sorted(nsmallest(SUSPECTS, rows, key=away), key=lambda r: (moments[r], r)))
+
+    # ── amounts ─────────────────────────────────────────────────────────────
+
+    def fits(
+        self, query_of: Callable[[int], ast.Query], match: bool = True
+    ) -> Callable[[int], bool]:
+        """Whether there is a match with an amount, or isn't."""
+        return lambda amount: (self.match_of(query_of(amount)) is not None) is match
+
+    def duration(self, size: int) -> ast.Duration:
+        """In its largest whole unit."""
+        if self.parts.ticks:
+            return ast.Duration(size, ast.Unit.UNITS)
+        units = reversed(MICROSECONDS.items())
+        unit, long = next((u, long) for u, long in units if size % long == 0)
+        return ast.Duration(size // long, unit)
+
+    def ticks(self, duration: ast.Duration) -> int | None:
+        """Its size in microseconds, or in the units of an integer time."""
+        if isinstance(duration.amount, ast.Parameter):
+            return None
+        if duration.unit is ast.Unit.UNITS:
+            return int(duration.amount)
+        unit = self.trials.options.unit
+        tick = TICK_US[unit] if self.parts.ticks and unit is not None else 1
+        return int(duration.amount * MICROSECONDS[duration.unit]) // tick
+
+
+def least(fits: Callable[[int], bool], low: int, high: int) -> int:
+    """The least amount above `low` that fits; `high` does."""
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if fits(middle) else (middle, high)
+    return high
 
 
 def any_order_of_choice(pattern: ast.Pattern) -> ast.Pattern:

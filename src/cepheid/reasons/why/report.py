@@ -19,7 +19,8 @@ VERSION = 1
 @dataclass(frozen=True, slots=True)
 class Lost:
     """How many partial matches a part of the query stopped at a step. `kind` is `candidate` (no
-    event of the type), `condition`, `negation`, `having`, `after match`, `limit` or `together`."""
+    event of the type), `condition`, `negation`, `window` (its text says which would be long
+    enough), `having`, `after match`, `limit` or `together`."""
 
     kind: str
     text: str

@@ -46,6 +46,8 @@ def lost_words(lost: Lost) -> str:
     match lost.kind:
         case "candidate" | "together":
             return lost.text
+        case "window":
+            return f"only outside the window ({lost.text})"
         case _:
             return f"by {lost.text}"
 
