@@ -50,13 +50,27 @@ def test_the_drawing_has_every_event_and_stays_inside() -> None:
     root = ElementTree.fromstring(drawing)
     circles = [e for e in root if e.tag.endswith("circle")]
     assert [sum(c.get("class") == kind for c in circles) for kind in ("event", "bound")] == [10, 2]
-    assert all(150 <= float(c.get("cx", "0")) <= 980 for c in circles)
+    assert root.get("width") == "480"  # few events: a phone shows all of them
+    assert all(60 <= float(c.get("cx", "0")) <= 460 for c in circles)
     (legend,) = (e for e in root if e.get("class") == "legend")
     words = [e.text for e in legend if e.tag.endswith("text")]
     assert words == ["events of a match", "none may be here", "window"]
     places = [(float(e.get("x", "0")), float(e.get("y", "0"))) for e in legend if e.text]
     assert max(x for x, _ in places) < 400 and len({y for _, y in places}) == 1  # fits on a phone
     assert "prefers-color-scheme: dark" in drawing
+
+
+def test_what_several_matches_forbid_has_one_shade() -> None:
+    data = events((1, "A", 1, 1), (2, "A", 1, 1), (3, "A", 1, 1), (9, "B", 1, 1))
+    found = draw("PATTERN A a ; !X x ; B b WITHIN 20", data)
+    assert sorted(match.free for match in found.matches) == [
+        ((1, begin, 9),) for begin in (1, 2, 3)
+    ]
+    shades = re.findall(r'<rect class="free" x="([\d.]+)"[^>]*width="([\d.]+)"', found.to_svg())
+    assert len(shades) == 1
+    # An exception forbids events from the first to the last of what it is from.
+    (match,) = draw("PATTERN (A a ; A c ; A d) \\ X x ; B b WITHIN 20", data).matches
+    assert match.free == ((3, 1, 3),)
 
 
 def test_a_window_beyond_the_axis_is_open() -> None:
@@ -70,6 +84,7 @@ def test_many_events_are_drawn_as_density() -> None:
     count = DOTS + 1
     data = pa.table({"ts": range(count), "type": ["A"] * count})
     drawing = draw("PATTERN A a => A b", data).to_svg()
+    assert ElementTree.fromstring(drawing).get("width") == "1000"
     assert 'class="event"' not in drawing and 'class="many"' in drawing
     assert len(re.findall('class="band"', drawing)) == 40
     assert str(draw("PATTERN A a => A b", data)) == (

@@ -53,7 +53,7 @@ def _flow() -> str:
 
 
 def _dashed() -> str:
-    shape = {"width": 32, "height": 14, "rx": 5, "stroke_width": 1.2}
+    shape = {"width": 32, "height": 14, "rx": 5, "stroke_width": 2}
     return element(
         "rect", x=1, y=1, fill=ground(0), stroke=OUTLINE, stroke_dasharray="5 4", **shape
     )

@@ -39,7 +39,7 @@ STYLE = f"""
 .cepheid .chosen td {{ font-weight: 600; }}
 .cepheid .bar {{ display: inline-block; height: 10px; background: #76ade2; border-radius: 2px; }}
 .cepheid .drawing, .cepheid .wide {{ overflow-x: auto; }}
-.cepheid .wide td:first-child {{ min-width: 64px; }}
+.cepheid .wide td:first-child {{ min-width: 84px; }}
 .cepheid .wide td:last-child {{ min-width: 200px; overflow-wrap: break-word; }}
 .cepheid .wide td {{ overflow-wrap: normal; }}
 .cepheid ul {{ margin: 0; padding-left: 18px; }}
@@ -48,6 +48,13 @@ STYLE = f"""
   .cepheid .bar {{ display: none; }}
   .cepheid th, .cepheid td {{ padding-right: 12px; }}
   .cepheid th {{ white-space: normal; }}
+  .cepheid .many tr {{ display: grid; grid-template-columns: 1fr 1fr 1fr 1.3fr 1.3fr;
+    column-gap: 10px; padding: 4px 0; border-bottom: 1px solid rgba(128, 144, 160, .3); }}
+  .cepheid .many th, .cepheid .many td {{ border: 0; padding: 2px 0; font-size: 13px;
+    grid-column: 1 / -1; }}
+  .cepheid .many td:first-child {{ font-weight: 600; }}
+  .cepheid .many .number {{ grid-column: auto; white-space: normal; }}
+  .cepheid .many .blank {{ display: none; }}
 }}
 .cepheid .warning {{ margin: 0 0 6px; padding: 6px 12px; border-left: 3px solid #d9942b; }}
 """

@@ -166,7 +166,7 @@ def _box(box: Box, node: Shown, analyzed: bool) -> str:
         "stroke_width": 1.2,
     }
     if node.negated:
-        shape["stroke_dasharray"] = "5 4"
+        shape |= {"stroke_dasharray": "5 4", "stroke_width": 2}  # on a dark page, too
     stacked = [element("rect", x=box.x + 5, y=box.y + 5, fill=ground(part), **shape)]
     return element(
         "g",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from cepheid.algebra.query import Clock
 from cepheid.algebra.text import span_text
+from cepheid.algebra.values import MICROSECONDS
 from cepheid.reasons.anatomy import Anatomy
 from cepheid.reasons.trials import Trials
 
@@ -42,10 +43,14 @@ def needed_words(parts: Anatomy, tried: int, shortest: int, longest: int) -> str
     window = parts.bound.window
     if window is not None and window.clock is Clock.EVENTS:
         return f"at most {window_words(parts, tried)}"
-    least, most = (
-        span_text(readable(parts, span + 1), parts.ticks) for span in (shortest, longest)
-    )
+    least, most = (span_text(_rounded(parts, s + 1), parts.ticks) for s in (shortest, longest))
     if least == most:
         return f"WITHIN {most}"
     number, unit = least.split(" ", 1)
     return f"WITHIN {number if most.endswith(f' {unit}') else least} to {most}"
+
+
+def _rounded(parts: Anatomy, size: int) -> int:
+    """At least so long, in a unit of which there are more than ten."""
+    unit = next((u for u in reversed(MICROSECONDS.values()) if size > 10 * u), 1)
+    return size if parts.ticks else -(-size // unit) * unit

@@ -4,6 +4,7 @@ the events of a match; and below, a bar for each match with its window."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
@@ -11,13 +12,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cepheid.explain.markup import element, escape, shorten
-from cepheid.explain.paint import SANS
+from cepheid.explain.paint import SANS, extent
 
 if TYPE_CHECKING:
     from cepheid.reasons.timeline import DrawnMatch, Lane, Timeline
 
-WIDTH = 1000
 _LEFT, _RIGHT, _TOP = 150.0, 20.0, 8.0
+_SMALL, _FEW = 480, 12
+"""The width of a drawing that a phone shows as a whole, and how many events a lane of it has."""
 _LANE, _BAND, _AXIS, _LEGEND = 40.0, 14.0, 34.0, 26.0
 DOTS = 150
 """Events of a lane that are drawn one by one; of more, their density is."""
@@ -51,39 +53,67 @@ STYLE = """
 """
 
 
-def timeline_picture(timeline: Timeline) -> str:
+@dataclass(frozen=True, slots=True)
+class _Frame:
+    """Where times are drawn. Few events take a narrow drawing, with no more room for the names of
+    lanes than they need."""
+
+    first: int
+    last: int
+    left: float
+    width: int
+
+    @property
+    def room(self) -> float:
+        return self.width - self.left - _RIGHT
+
+    @property
+    def small(self) -> bool:
+        return self.width == _SMALL
+
+    def x(self, time: int) -> float:
+        inside = min(max(time, self.first), self.last)
+        return self.left + self.room * (inside - self.first) / max(self.last - self.first, 1)
+
+
+def _frame(timeline: Timeline) -> _Frame:
     first, last = span_of(timeline)
+    if any(len(lane.rows) > _FEW for lane in timeline.lanes):
+        return _Frame(first, last, _LEFT, 1000)
+    names = ["matches", *(shorten(lane.name, _LETTERS) for lane in timeline.lanes)]
+    return _Frame(first, last, min(_LEFT, 24 + max(extent(n, 13) for n in names)), _SMALL)
 
-    def x(time: int) -> float:
-        inside = min(max(time, first), last)
-        return _LEFT + (WIDTH - _LEFT - _RIGHT) * (inside - first) / max(last - first, 1)
 
+def timeline_picture(timeline: Timeline) -> str:
+    frame = _frame(timeline)
     rows = _packed(timeline.matches)
     below = _TOP + _LANE * len(timeline.lanes) + 10
     ground = below + _BAND * (max(rows, default=-1) + 1) + _AXIS
     legend, high = _legend(timeline, ground + 12)
     height = ground + high
     parts = [
-        *(_axis(timeline.ticks, first, last, ground)),
-        *(p for n, lane in enumerate(timeline.lanes) for p in _lane(lane, n, first, last)),
-        *(p for m in timeline.matches for p in _match(m, x)),
+        *(_axis(timeline.ticks, frame, ground)),
+        *(p for n, lane in enumerate(timeline.lanes) for p in _lane(lane, n, frame)),
+        *_free(timeline.matches, frame.x),
+        *(p for m in timeline.matches for p in _match(m, frame.x)),
         *(
-            _bar(m, below + _BAND * row, x, last)
+            _bar(m, below + _BAND * row, frame.x, frame.last)
             for m, row in zip(timeline.matches, rows, strict=True)
         ),
         element("g", *legend, class_="legend") if legend else "",
     ]
     if timeline.matches:
-        parts.append(_text("matches", _LEFT - 12, below + 10, "end", soft=True))
+        parts.append(_text("matches", frame.left - 12, below + 10, "end", soft=True))
     return element(
         "svg",
         element("style", STYLE),
         *parts,
         xmlns="http://www.w3.org/2000/svg",
-        viewBox=f"0 0 {WIDTH} {height:g}",
-        width=WIDTH,
+        viewBox=f"0 0 {frame.width} {height:g}",
+        width=frame.width,
         height=height,
-        style="width: 100%; min-width: 760px; max-width: 1000px; height: auto",
+        style=f"width: 100%; min-width: {340 if frame.small else 760}px; "
+        f"max-width: {frame.width}px; height: auto",
         font_family=SANS,
         font_size=13,
         class_="timeline",
@@ -95,33 +125,38 @@ def _middle(lane: int) -> float:
     return _TOP + _LANE * lane + _LANE / 2
 
 
-def _lane(lane: Lane, number: int, first: int, last: int) -> Iterator[str]:
-    y, room = _middle(number), WIDTH - _LEFT - _RIGHT
+def _lane(lane: Lane, number: int, frame: _Frame) -> Iterator[str]:
+    y, room = _middle(number), frame.room
     name = element("title", escape(lane.name)) + escape(shorten(lane.name, _LETTERS))
-    yield element("text", name, x=_LEFT - 12, y=y + 4, text_anchor="end")
-    yield element("path", d=f"M{_LEFT:g} {y:g}h{room:g}", class_="rule")
+    yield element("text", name, x=frame.left - 12, y=y + 4, text_anchor="end")
+    yield element("path", d=f"M{frame.left:g} {y:g}h{room:g}", class_="rule")
     if len(lane.rows) <= DOTS:
         for row, time in zip(lane.rows, lane.times, strict=True):
-            at = _LEFT + room * (time - first) / max(last - first, 1)
             title = element("title", escape(f"row {row}"))
-            yield element("circle", title, cx=at, cy=y, r=3.5, class_="event")
+            yield element("circle", title, cx=frame.x(time), cy=y, r=3.5, class_="event")
         return
-    counts = density(lane.times, first, last, _BINS)
+    counts = density(lane.times, frame.first, frame.last, _BINS)
     most, wide = max(counts), room / _BINS
     for n, events in enumerate(counts):
         if events:
             high = max(1.0, 30 * events / most)
             title = element("title", escape(f"{events:,} events"))
-            place = {"x": _LEFT + n * wide, "y": y - high / 2, "width": wide, "height": high}
+            place = {"x": frame.left + n * wide, "y": y - high / 2, "width": wide, "height": high}
             yield element("rect", title, class_="many", **place)
 
 
+def _free(matches: tuple[DrawnMatch, ...], x: Callable[[int], float]) -> Iterator[str]:
+    """In one shade, also where several matches allow no event."""
+    ends: dict[int, float] = {}
+    for lane, begin, end in sorted(stretch for match in matches for stretch in match.free):
+        left, right = max(x(begin), ends.get(lane, 0.0)), max(x(end), x(begin) + 1)
+        if right > left:
+            place = {"x": left, "y": _middle(lane) - 12, "width": right - left, "height": 24}
+            yield element("rect", class_="free", **place)
+            ends[lane] = right
+
+
 def _match(match: DrawnMatch, x: Callable[[int], float]) -> Iterator[str]:
-    for lane, begin, end in match.free:
-        y, left = _middle(lane), x(begin)
-        yield element(
-            "rect", x=left, y=y - 12, width=max(x(end) - left, 1), height=24, class_="free"
-        )
     for lane, begin, end in match.groups:
         y = _middle(lane) - 9
         way = f"M{x(begin) - 4:g} {y + 4:g}v-4H{x(end) + 4:g}v4"
@@ -208,17 +243,17 @@ def _packed(matches: tuple[DrawnMatch, ...]) -> list[int]:
 # ── the axis ─────────────────────────────────────────────────────────────────
 
 
-def _axis(ticks: bool, first: int, last: int, height: float) -> Iterator[str]:
-    room = WIDTH - _LEFT - _RIGHT
+def _axis(ticks: bool, frame: _Frame, height: float) -> Iterator[str]:
+    first, last, most = frame.first, frame.last, 3 if frame.small and not ticks else 7
     bottom = height - _AXIS + 8
     spans = [int(s) for s in _STEPS if s >= 1] if ticks else _SPANS
-    step = next((s for s in spans if (last - first) / s <= 7), max(1, (last - first) // 6))
+    step = next((s for s in spans if (last - first) / s <= most), max(1, (last - first) // most))
     for time in range(first + (-first) % step, last + 1, step):
-        at = _LEFT + room * (time - first) / max(last - first, 1)
+        at = frame.x(time)
         yield element("path", d=f"M{at:g} {_TOP:g}V{bottom:g}", class_="rule")
         label = f"{time:,}" if ticks else _moment(time, step)
         half = 3.6 * len(label)  # the last one stays inside
-        yield _text(label, min(at, WIDTH - half), bottom + 16, "middle", soft=True)
+        yield _text(label, min(at, frame.width - half), bottom + 16, "middle", soft=True)
 
 
 def _moment(time: int, step: int) -> str:

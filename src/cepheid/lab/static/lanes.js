@@ -153,8 +153,10 @@ export class Lanes {
   #bound(inside, x, y, bound) {
     const { rows, time, moments, chosen, lit } = this.data;
     const shining = new Set(lit ? Object.values(lit.rows).flat() : []);
+    const front = (row) => 4 * shining.has(row) + 2 * chosen.has(row) + bound.has(row);
     return inside.flatMap((found, n) => (found.length > CROWDED
-      ? found.filter((row) => shining.has(row) || chosen.has(row)) : found).map((row) => {
+      ? found.filter((row) => shining.has(row) || chosen.has(row)) : found)
+      .toSorted((one, other) => front(one) - front(other)).map((row) => {  // the last is in front
       const kind = ["event", bound.has(row) && "bound", shining.has(row) && "lit",
         chosen.has(row) && "chosen"].filter(Boolean).join(" ");
       return s("circle", {

@@ -47,16 +47,24 @@ def _steps(report: Why) -> str:
     return table(("step", "reached", "lost"), step_rows(report), (1,))
 
 
+_FEW = 4
+"""Columns that a phone has room for, side by side."""
+
+
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence[int] = ()) -> str:
-    """Rows of text; the columns of `numbers` are right-aligned. It scrolls on a phone."""
+    """Rows of text; the columns of `numbers` are right-aligned. On a phone, a table of many columns
+    has its numbers in a line, and its texts above and below."""
     if not rows:
         return ""
 
+    def kind(n: int, cell: str) -> str:
+        return "number" if n in numbers else "text" if cell else "blank"
+
     def cells(name: str, row: Sequence[str]) -> str:
         return "".join(
-            element(name, escape(cell) or " ", **{"class_": "number"} if n in numbers else {})
-            for n, cell in enumerate(row)
+            element(name, escape(cell) or " ", class_=kind(n, cell)) for n, cell in enumerate(row)
         )
 
     lines = [element("tr", cells("th", head)), *(element("tr", cells("td", r)) for r in rows)]
-    return element("div", element("table", *lines), class_="wide")
+    many = " many" if len(head) > _FEW else ""
+    return element("div", element("table", *lines), class_=f"wide{many}")
