@@ -23,6 +23,7 @@ NUMBERS: dict[str, tuple[int, int]] = {
     "answers against SQL": (40, 600),
     "any query is bound": (40, 60),
     "any text": (200, 400),
+    "at once": (8, 100),
     "bounds": (40, 100),
     "canonical text": (80, 500),
     "counted branches": (40, 1000),

@@ -225,9 +225,9 @@ class View:
         target = ARROW.get(expr.type, pa.int64())
         if expr.variable not in self.slots:
             return pa.nulls(self.n, target)
-        offsets, elements = self.group(expr.variable)
         if expr.argument is None:
-            return pa.array(np.diff(offsets))
+            return pa.array(self.records[self.slots[expr.variable] + 1].copy())
+        offsets, elements = self.group(expr.variable)
         values = evaluate(expr.argument, self._elements(expr.variable), len(elements))
         function = AGGREGATES[expr.function]
         folded = _reduced(expr, offsets, values)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from cepheid.algebra.expressions import Attribute
 from cepheid.algebra.patterns import moves_end
 from cepheid.algebra.query import Clock
+from cepheid.engine.automaton.settings import Settings
+from cepheid.engine.automaton.source.numbered import can_be_numbered
 from cepheid.engine.operators.base import FOREVER
 from cepheid.language.ast import Exactly
 from cepheid.plan.nodes import (
@@ -84,3 +86,20 @@ def reach(plan: Plan) -> int:
         return plan.window.size
     nodes = (node for root in plan.alternatives for node in walk(root))
     return 1 if all(isinstance(node, LeafNode | Filter) for node in nodes) else FOREVER
+
+
+def matches_at_once(plan: Plan) -> bool:
+    """Whether an engine can match all events of finite data at once, numbered key by key, if every
+    event has a key and those of a key are all at different positions."""
+    (root, *others) = plan.alternatives
+    if others or not isinstance(root, Automaton) or plan.limit is not None:
+        return False
+    if plan.selection is not None and plan.selection.most is not None:
+        return False
+    if any(leaf.filters or plan.variables[leaf.variable].types for leaf in root.leaves):
+        return False
+    if any(len({None if a is None else a.name for a in part}) > 1 for part in root.key):
+        return False
+    lasting = plan.schema.start is not None
+    settings = Settings(reach(plan) < FOREVER, in_time(plan), lasting)
+    return can_be_numbered(settings.program(root))

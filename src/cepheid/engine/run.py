@@ -336,6 +336,9 @@ class Engine:
         store.append(loaded.batch, ticks, self.context.eat)
         self.tree.fuse()
         first = store.base + store.n - len(ticks.time)
+        whole = self._ends and not first and store.n <= self._round_size
+        if whole and self.tree.arrange(loaded.masks):
+            return first
         for leaf, mask in zip(self.leaves.values(), loaded.masks, strict=True):
             places = np.flatnonzero(mask)
             if self._longest is not None:

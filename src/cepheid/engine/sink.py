@@ -219,6 +219,8 @@ class Choosing(Sink):
         self._freeing: Freeing | None = None
         if skip in (Skip.TO_NEXT_EVENT, Skip.PAST_LAST_EVENT):
             self._freeing = Freeing(plan, roots[0])
+        if skip is Skip.PAST_LAST_EVENT and self._quota is None and len(roots) == 1:
+            roots[0].skips = True
 
     def columns(self) -> Iterable[Column]:
         return key_columns(self._plan)
@@ -275,6 +277,12 @@ class Choosing(Sink):
         yield from self._decide(int(out.records.last[out.n - 1]) if self._ordered else -FOREVER)
 
     def release(self, undecided: int) -> Iterator[pa.RecordBatch]:
+        if (
+            self._roots[0].whole and self._roots[0].skips
+        ):  # it has chosen, and made what it keeps in the order of the ends
+            if self._roots[0].out.n:
+                yield self._project(0)
+            return
         yield from self._decide(min(undecided, self._known()))
         self._memory.forget(self._floor())
         if self._freeing is not None and self._context.frontier < FOREVER:

@@ -6,7 +6,7 @@ a window needs, so the new operators make their records anew from them (ZStream 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from time import perf_counter
 
@@ -91,6 +91,11 @@ class OperatorTree:
         """Look, after rows have come, whether the roots' kernels may write the result."""
         if not self._judges:
             self.sink.fuse(self._capacity)
+
+    def arrange(self, masks: Sequence[NDArray[np.bool_]]) -> bool:
+        """Prepare to match at once all events there are; `masks` say which of them the classes
+        take. False if the leaves have to be filled."""
+        return len(self.roots) == 1 and all(m.all() for m in masks) and self.roots[0].arrange()
 
     def wakes(self, fresh: list[LeafOperator]) -> bool:
         """Whether a round with new events of these leaves is not an idle one."""

@@ -25,6 +25,7 @@ from cepheid.engine.arrays.columns import in_one
 from cepheid.engine.arrays.vector import logical
 from cepheid.engine.counts import Counts
 from cepheid.engine.match_schema import MATCH_END
+from cepheid.engine.needs import matches_at_once
 from cepheid.engine.rows.clock import times
 from cepheid.engine.rows.order import ascending
 from cepheid.engine.run import Engine
@@ -74,22 +75,34 @@ class TimeSlice:
         return batch if inside.all() else batch.filter(pa.array(inside))
 
 
-@dataclass(frozen=True, eq=False)
-class KeyShare:
-    """The rows of a table whose key is one of this share's."""
-
-    rows: NDArray[np.int32]
+@dataclass(frozen=True)
+class Whole:
+    """All rows at once."""
 
     def batches(self, table: pa.Table) -> Iterator[pa.RecordBatch]:
-        for begin in range(0, len(self.rows), BATCH):
-            rows = pa.array(self.rows[begin : begin + BATCH])
+        yield from table.combine_chunks().to_batches()
+
+    def kept(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        return batch
+
+
+@dataclass(frozen=True, eq=False)
+class KeyShare:
+    """The rows of a table whose key is one of this share's, so many at once."""
+
+    rows: NDArray[np.int32]
+    size: int
+
+    def batches(self, table: pa.Table) -> Iterator[pa.RecordBatch]:
+        for begin in range(0, len(self.rows), self.size):
+            rows = pa.array(self.rows[begin : begin + self.size])
             yield from table.take(rows).combine_chunks().to_batches()
 
     def kept(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         return batch
 
 
-Share = TimeSlice | KeyShare
+Share = TimeSlice | KeyShare | Whole
 
 Found = tuple[list[pa.RecordBatch], set[str]]
 """The matches of a share, and the types that none of its events has."""
@@ -120,12 +133,16 @@ def shares(plan: Plan, query: BoundQuery, table: pa.Table, options: Options) -> 
         return ()
     if uncut(query) is None:
         return _slices(plan, times(in_one(table[plan.schema.time])), count)
+    at_once = matches_at_once(plan)
+    if count < 2 and at_once:
+        return (Whole(),)
     held = plan.window is None and len(positive(query.pattern)) > 1
     if count < 2 and not held:
         return ()
     if not all(map(_can_be_taken, table.columns)):
         return ()
-    return _key_shares(plan, table, _key_columns(plan), count)
+    size = table.num_rows if at_once else BATCH
+    return _key_shares(plan, table, _key_columns(plan), count, size)
 
 
 def _can_be_taken(column: pa.ChunkedArray) -> bool:
@@ -164,17 +181,17 @@ def _key_columns(plan: Plan) -> list[str]:
 
 
 def _key_shares(
-    plan: Plan, table: pa.Table, columns: Sequence[str], count: int
+    plan: Plan, table: pa.Table, columns: Sequence[str], count: int, size: int
 ) -> Sequence[KeyShare]:
-    """Shares of a little fewer rows than a batch has, if no key has more."""
+    """Shares of a little fewer rows than a batch of this size has, if no key has more."""
     hashed = np.zeros(table.num_rows, np.uint64)
     for name in columns:
         hashed = (hashed ^ _numbers(table[name], plan.schema.columns[name])) * _MIXING
-    shares = max(count, min(_MOST_SHARES, table.num_rows * 5 // (4 * BATCH)))
+    shares = max(count, min(_MOST_SHARES, table.num_rows * 5 // (4 * size)))
     number = ((hashed >> np.uint64(32)) * np.uint64(shares) >> np.uint64(32)).astype(np.uint8)
     order = np.argsort(number, kind="stable").astype(np.int32)
     ends = np.cumsum(np.bincount(number, minlength=shares))
-    return [KeyShare(rows) for rows in np.split(order, ends[:-1]) if len(rows)]
+    return [KeyShare(rows, size) for rows in np.split(order, ends[:-1]) if len(rows)]
 
 
 def _numbers(column: pa.ChunkedArray, kind: Type) -> NDArray[np.uint64]:
@@ -209,8 +226,8 @@ class Engines:
         with ThreadPoolExecutor(min(self._threads, len(divided))) as pool:
             try:
                 batches = self._noted(pool.map(self._run, tasks))
-                in_order = isinstance(divided[0], TimeSlice)
-                yield from batches if in_order else by_end(self.schema, batches)
+                by_keys = isinstance(divided[0], KeyShare)
+                yield from by_end(self.schema, batches) if by_keys else batches
             finally:
                 self._stopped.set()  # whoever reads the matches may not want all of them
 

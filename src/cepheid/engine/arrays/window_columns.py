@@ -6,7 +6,7 @@ what is held, except now and then: when memory is full, there is made room for a
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -67,7 +67,20 @@ class Growing(Generic[Scalar]):
 
 
 def _of_one_kind(values: NDArray[Scalar]) -> NDArray[Scalar]:
-    return values if values.flags.writeable and values.flags.c_contiguous else values.copy()
+    """The values as kernels know arrays: contiguous, and of the kind that may be written to, though
+    nobody does. Those of Arrow, which may not, are the same memory."""
+    if not values.flags.c_contiguous:
+        return values.copy()
+    return values if values.flags.writeable else np.asarray(_Unlocked(values))
+
+
+class _Unlocked:
+    """An array's memory, as NumPy asks for it."""
+
+    def __init__(self, values: NDArray[Any]) -> None:
+        interface = values.__array_interface__
+        self.__array_interface__ = {**interface, "data": (interface["data"][0], False)}
+        self._values = values  # lives as long as this does
 
 
 class Chunks:

@@ -18,13 +18,14 @@ from cepheid.algebra.expressions import Attribute
 from cepheid.algebra.patterns import Absence, Disjunction, moves_end, positive, walk
 from cepheid.algebra.types import Type
 from cepheid.engine.arrays.columns import Column
-from cepheid.engine.automaton.compiler import compile_pattern
+from cepheid.engine.automaton.at_once import Arranged, arranged, restore, sort_by_end
 from cepheid.engine.automaton.forbidden import next_negations
 from cepheid.engine.automaton.knowledge import grouped
-from cepheid.engine.automaton.program import Program
 from cepheid.engine.automaton.remembered import Remembered
 from cepheid.engine.automaton.rows_by_key import Key, Listed, lay_out
+from cepheid.engine.automaton.settings import Settings
 from cepheid.engine.automaton.source.kernel import KernelSource, write_kernel
+from cepheid.engine.automaton.source.numbered import can_be_numbered
 from cepheid.engine.lowering import Inputs
 from cepheid.engine.operators.base import FOREVER, Context, Horizon, KernelCall, Operator
 from cepheid.engine.rows.buffers import Pool
@@ -54,21 +55,6 @@ class Round:
     seen: int  # the absolute number of the first row that isn't there
 
 
-@dataclass(frozen=True)
-class Settings:
-    """What a program depends on besides its node."""
-
-    windowed: bool
-    in_time: bool
-    lasting: bool
-
-    def program(self, node: Automaton) -> Program:
-        return compile_pattern(
-            node, windowed=self.windowed, in_time=self.in_time, lasting=self.lasting
-        )
-
-
-_programs: Remembered[Automaton, Program] = Remembered()
 _kernels: Remembered[Automaton, tuple[KernelSource, Inputs]] = Remembered()
 """The engines of a query's shares, and of its later runs, have the same node."""
 
@@ -103,10 +89,12 @@ class AutomatonOperator(Operator):
         self.groups = dict(self.pools)
         self.state = np.zeros(AutomatonState.POOLS + 2 * len(self.pools), np.int64)
         self._settings = Settings(context.window < FOREVER, context.in_time, context.store.lasting)
-        self.program = _programs.get(node, self._settings, lambda: self._settings.program(node))
+        self.program = self._settings.program(node)
         self._starts = tuple(self.program.classes.index(v) for v in self.program.starts)
         self._source = KernelSource("", 0, 0)
         self._round: Round | None = None  # the one that is under way
+        self._arranged: Arranged | None = None
+        self._restored = [0] * len(self.pools)  # elements of groups that have the store's numbers
         self._alive = np.ones((max(1, len(self._starts)), 0), np.uint8)
         self._alive_from = 0  # absolute number of the row that the first of them is
         self._delayed = moves_end(node.pattern)
@@ -125,9 +113,10 @@ class AutomatonOperator(Operator):
     def source(self, inputs: Inputs) -> str:
         def write() -> tuple[KernelSource, Inputs]:
             fresh = Inputs(inputs.nullable, inputs.objects)
-            return write_kernel(self.program, fresh), fresh
+            chooses = self.whole and self.skips
+            return write_kernel(self.program, fresh, self.whole, chooses), fresh
 
-        use = (self._settings, inputs.nullable, inputs.objects)
+        use = (self._settings, inputs.nullable, inputs.objects, self.whole, self.skips)
         self._source, read = _kernels.get(self.node, use, write)
         inputs.columns += read.columns
         inputs.params += read.params
@@ -149,8 +138,12 @@ class AutomatonOperator(Operator):
     def step(self) -> bool:
         """Run one round, or the rest of it after the output was full."""
         if self._round is None:
-            self._round = self._begin()
-        if not self._go_on(self._round):
+            whole = self._arranged
+            self._round = self._begin() if whole is None else self._begin_at_once(whole)
+        done = self._go_on(self._round)
+        if self._arranged is not None:
+            self._restore(self._arranged)
+        if not done:
             return False
         if self._round.horizon < FOREVER:
             self._forget(self._round)
@@ -217,6 +210,62 @@ class AutomatonOperator(Operator):
         rows = (begin, position, *clocks)
         return Round(tuple(lists), keys, rows, scratch, sums, compiled, horizon, known)
 
+    # ── all at once ──
+
+    def arrange(self) -> bool:
+        context, store = self.context, self.context.store
+        if not store.n or self._lapses or not can_be_numbered(self.program):
+            return False
+        self._arranged = arranged(store, self._key(), context.jit)
+        self.whole = self._arranged is not None
+        if self.whole:
+            context.compile_at = 0  # there is no later round for a compiled kernel
+        return self.whole
+
+    def _begin_at_once(self, events: Arranged) -> Round:
+        store, state = self.context.store, self.state
+        compiled = self.compiled()
+        if self.skips:  # what is kept doesn't overlap
+            self.out.reserve(store.n)
+        for pool in self.pools.values():
+            pool.reserve(store.n)
+        state[:] = 0
+        state[AutomatonState.ENTRY] = -1
+        state[AutomatonState.WINDOW] = self.window
+        state[AutomatonState.FRONTIER] = state[AutomatonState.HORIZON] = FOREVER
+        state[AutomatonState.KNOWN] = state[AutomatonState.REACHED] = -FOREVER
+        state[AutomatonState.SCALE] = 1
+        state[AutomatonState.KEYS] = len(events.begins)
+        state[AutomatonState.BOUND] = state[AutomatonState.LATEST] = -1
+        self._alive = np.ones((1, store.n), np.uint8)
+        scratch = np.empty((max(1, self._source.scratches), store.n + 2), np.int64)
+        sums = np.empty((max(1, self._source.sums), store.n + 2), np.float64)
+        listed = Listed(NOTHING, NOTHING, events.begins, events.ends)
+        time = events.taken(store.time) if self._source.timed else NOTHING
+        rows = (NOTHING, NOTHING, time, time, time, time)
+        self._columns = store.kernel_columns(compiled.columns, compiled.objects, events.order)
+        self._seen = (store.version, compiled)
+        lists = (listed,) * len(self.inputs)
+        return Round(lists, len(events.begins), rows, scratch, sums, compiled, FOREVER, store.n)
+
+    def _restore(self, events: Arranged) -> None:
+        """The records as others know them."""
+        store, out = self.context.store, self.out
+        if self.skips:
+            sort_by_end(out, store.position, events)
+        else:
+            for values in (out.records.first, out.records.last):
+                rows = values[: out.n]
+                rows[:] = np.take(store.position, events.rows(rows))
+        singles = [slot for name, slot in self.slots.items() if name not in self.pools]
+        pools = list(zip(self.pools.values(), self._restored, strict=True))
+        restore(out, singles, pools, events)
+        if not self._source.timed:
+            for slot in self.times or ():
+                rows = out.records.slots[slot, : out.n]
+                rows[:] = np.take(store.time, events.rows(rows))
+        self._restored = [pool.n for pool, _ in pools]
+
     def _visible(self, position: Ints, horizon: int) -> int:
         """The absolute number of the first row that can't be matched yet: at the last position more
         may come, which a prompt program lets come."""
@@ -263,7 +312,8 @@ class AutomatonOperator(Operator):
             done = int(state[AutomatonState.DONE])
             if done > 0:
                 return True
-            if self.out.n and (done == 0 or max(len(pool.rows) for pool in pools) >= POOLED):
+            full = done == 0 or max(len(pool.rows) for pool in pools) >= POOLED
+            if self.out.n and full and not (self.whole and self.skips):
                 return False
             # Too small for the matches of one start, or for those that can be taken together.
             if done == 0:

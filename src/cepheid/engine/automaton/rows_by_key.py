@@ -107,13 +107,19 @@ def _codes(store: EventStore, read: list[Key]) -> tuple[dict[Key, Ints], int]:
     return dict(zip(read, np.split(combined, len(read)), strict=True)), keys
 
 
+def key_codes(store: EventStore, columns: Key) -> tuple[Ints, int]:
+    """For each row of the store a number of its key, and how many numbers there are."""
+    codes, keys = _codes(store, [columns])
+    return codes[columns], keys
+
+
 def _encode(values: Ints) -> tuple[Ints, int]:
     """Codes from 0 up, and their number. Integers that lie close together are their own codes."""
     if len(values) == 0:
         return values, 0
     low, high = int(values.min()), int(values.max())
     if high - low < DENSE * len(values):
-        return values - low, high - low + 1
+        return values if low == 0 else values - low, high - low + 1
     encoded = pc.dictionary_encode(pa.array(values))
     return encoded.indices.to_numpy().astype(np.int64), len(encoded.dictionary)
 

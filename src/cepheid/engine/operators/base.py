@@ -120,10 +120,12 @@ class Operator(ABC):
         self.renewal: Demand | None = None  # whenever this demands something, it starts anew
         self.demanded: Demanded = NOTHING
         self.returned: tuple[Attribute, ...] | None = None  # a root may write RETURN's columns
+        self.whole = False  # whether all events are matched at once, without the inputs' records
+        self.skips = False  # whether the consumer keeps what SKIP PAST LAST EVENT does, and no more
         self.results: tuple[Any, ...] = ()
         self.kernels = 0  # how many have been made so far
         self.plain_seconds = 0.0  # in kernels that ran as plain Python, to be compiled later
-        self._compiled: dict[tuple[int, bool], KernelCall] = {}
+        self._compiled: dict[tuple[int, bool, bool], KernelCall] = {}
         self._seen: tuple[int, KernelCall] | None = None
         self._columns: list[Any] = []
 
@@ -141,7 +143,8 @@ class Operator(ABC):
         """The kernel for the columns in which NULLs have been seen. Compiling takes seconds, so a
         kernel that this machine has never compiled runs as plain Python for a while."""
         store = self.context.store
-        shape = (len(store.nullable), self.returned is None)  # `nullable` only ever grows
+        # `nullable` only ever grows.
+        shape = (len(store.nullable), self.returned is None, self.whole)
         many = store.base + store.n >= self.context.compile_at
         known = self._compiled.get(shape)
         worth = known is not None and (many or not is_patient(known.source))
@@ -344,6 +347,11 @@ class Operator(ABC):
     def renumber(self, kept: NDArray[np.int64], base: int) -> bool:
         """Renumber: of the store, only the rows of these numbers are left, and now begin with
         `base`. False if records hold old numbers."""
+        return False
+
+    def arrange(self) -> bool:
+        """All events are in the store, and every class takes every one of them: prepare to match
+        them at once, without the records of the inputs. False if the operator can't."""
         return False
 
     def settle(self) -> None:

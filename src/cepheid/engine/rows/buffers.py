@@ -42,8 +42,8 @@ class Buffer:
         self._allocate(capacity)
 
     def _allocate(self, capacity: int) -> None:
-        start, end, first, last = (np.zeros(capacity, np.int64) for _ in range(4))
-        slots = np.zeros((self.width, capacity), np.int64)
+        start, end, first, last = (np.empty(capacity, np.int64) for _ in range(4))
+        slots = np.empty((self.width, capacity), np.int64)
         self.records = Records(start, end, first, last, slots, _NONE)
 
     @property
@@ -198,7 +198,7 @@ class Pool:
 
     def reserve(self, room: int) -> None:
         if self.n + room > len(self.rows):
-            grown = np.zeros(max(2 * len(self.rows), self.n + room), np.int64)
+            grown = np.empty(max(2 * len(self.rows), self.n + room), np.int64)
             grown[: self.n] = self.rows[: self.n]
             self.rows = grown
 

@@ -6,7 +6,7 @@ read. Rows have absolute numbers; `base` is that of the oldest row still here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import chain
 from typing import Any
 
@@ -184,9 +184,15 @@ class EventStore:
         self._places.clear()
         self._limit = max(FORGET_AT, 2 * len(self.interner))
 
-    def kernel_columns(self, columns: Iterable[KernelColumn], objects: bool) -> list[Values]:
-        """The arrays that a kernel is called with: values, and validity where NULL may be."""
+    def kernel_columns(
+        self, columns: Sequence[KernelColumn], objects: bool, order: Ints | None = None
+    ) -> list[Values]:
+        """The arrays that a kernel is called with: values, and validity where NULL may be; of the
+        rows in this order, if there is one."""
         pairs = [self._kernel_column(column, objects) for column in columns]
+        if order is not None:
+            of_rows = [not isinstance(c, TextBytes | TextConstant) for c in columns]
+            pairs = [_taken(*p, order) if of else p for p, of in zip(pairs, of_rows, strict=True)]
         # Looking up places adds texts to the heap.
         pairs = [(self._heap.bytes, None) if v is None else (v, valid) for v, valid in pairs]
         return [array for pair in pairs for array in pair if array is not None]
@@ -252,6 +258,11 @@ class EventStore:
     def _known(self, column: Column, begin: int) -> Valid | None:
         valid = self.valid[column]
         return None if valid is None else valid[begin:]
+
+
+def _taken(values: Values | None, valid: Valid | None, order: Ints) -> tuple[Values, Valid | None]:
+    assert values is not None
+    return np.take(values, order), None if valid is None else np.take(valid, order)
 
 
 def _names(column: Column) -> list[str]:

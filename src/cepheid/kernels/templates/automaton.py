@@ -27,7 +27,10 @@ class AutomatonState:
     SCALE = 13  # what a unit of time is in positions, if ends are moved
     SEEN = 14  # the first row that wasn't there in the round before
     ORIGIN = 15  # the time from which positions count, if ends are moved
-    POOLS = 16  # from here on: elements written to each pool, then the absolute number of element 0
+    DECIDED = 16  # where matches are chosen: how many of those written are kept for good,
+    BOUND = 17  # where the last of them sets its bound,
+    LATEST = 18  # and where the last of the others ends
+    POOLS = 19  # from here on: elements written to each pool, then the absolute number of element 0
 
 
 SORT = """
@@ -80,11 +83,29 @@ def kernel(rows, at, begins, ends, floors, needed):
 """
 """Note the rows from each key's floor on, and return how many the key with the most has."""
 
+ARRANGE = """
+
+@jit
+def kernel(codes, begins, ends, order):
+    for row in range(codes.shape[0]):
+        ends[u(codes[u(row)])] += 1
+    total = 0
+    for key in range(ends.shape[0]):
+        begins[u(key)] = total
+        total += ends[u(key)]
+        ends[u(key)] = begins[u(key)]
+    for row in range(codes.shape[0]):
+        key = codes[u(row)]
+        order[u(ends[u(key)])] = row
+        ends[u(key)] += 1
+"""
+"""All rows key by key, by counting. `ends` comes with zeros."""
+
 # A search goes out from where x should be. In a list as long as that of the start at hand, which
 # mostly has the same events, that is beside the start; else the events of a key lie about evenly.
 # The rows before a time end mostly as far from the start as they did for the start before.
 # These functions write nothing, so that the compiler can leave out a search that was made before.
-FUNCTIONS = """
+SEARCHES = """
 FAR = 1 << 62
 
 
@@ -125,6 +146,30 @@ def first_after(at, low, high, x, place, size):
 
 
 @jit
+def following(at, low, high, x, place, size):
+    i = first_after(at, low, high, x, place, size)
+    return at[u(i)] if i < high else -FAR
+"""
+
+# The same where a row's number is its position.
+NUMBERED = """
+FAR = 1 << 62
+
+
+@jit
+def first_after(at, low, high, x, place, size):
+    return min(max(x + 1, low), high)
+
+
+@jit
+def following(at, low, high, x, place, size):
+    i = max(x + 1, low)
+    return i if i < high else -FAR
+"""
+
+FUNCTIONS = """
+
+@jit
 def first_later(clock, rows, low, high, x):
     while low < high:
         middle = (low + high) >> 1
@@ -158,12 +203,6 @@ def rows_before(time, x, guess):
         else:
             high = middle
     return low
-
-
-@jit
-def following(at, low, high, x, place, size):
-    i = first_after(at, low, high, x, place, size)
-    return at[u(i)] if i < high else -FAR
 
 
 @jit
@@ -218,6 +257,76 @@ def holds_row(rows, begin, end, row):
             return True
     return False
 """
+
+CHOOSE = """
+
+@jit
+def moved(out, source, target):
+    out.start[u(target)] = out.start[u(source)]
+    out.end[u(target)] = out.end[u(source)]
+    out.first[u(target)] = out.first[u(source)]
+    out.last[u(target)] = out.last[u(source)]
+    for slot in range(out.slots.shape[0]):
+        out.slots[u(slot), u(target)] = out.slots[u(slot), u(source)]
+
+
+@jit
+def considered(out, pools, begin, end):
+    indexes = np.arange(begin, end)
+    merged = np.empty(end - begin, np.int64)
+    size = 1
+    while size < end - begin:
+        for low in range(0, end - begin, 2 * size):
+            middle, high = min(low + size, end - begin), min(low + 2 * size, end - begin)
+            i, j = low, middle
+            for n in range(low, high):
+                left = i < middle
+                if left and j < high:
+                    left = not earlier(out, pools, indexes[u(j)], indexes[u(i)])
+                if left:
+                    merged[u(n)] = indexes[u(i)]
+                    i += 1
+                else:
+                    merged[u(n)] = indexes[u(j)]
+                    j += 1
+        indexes, merged = merged, indexes
+        size += size
+    return indexes
+
+
+@jit
+def choose(out, pools, begin, end, bound):
+    first, last = out.first, out.last
+    ordered = True
+    for i in range(begin + 1, end):
+        if last[u(i)] < last[u(i - 1)] or (
+            last[u(i)] == last[u(i - 1)] and first[u(i)] <= first[u(i - 1)]
+        ):
+            ordered = False
+            break
+    k = begin
+    if ordered:
+        for i in range(begin, end):
+            if first[u(i)] >= bound:
+                bound = last[u(i)] + 1
+                if k < i:
+                    moved(out, i, k)
+                k += 1
+        return k, bound
+    kept = np.zeros(end - begin, np.bool_)
+    for i in considered(out, pools, begin, end):
+        if first[u(i)] >= bound:
+            bound = last[u(i)] + 1
+            kept[u(i - begin)] = True
+    for i in range(begin, end):
+        if kept[u(i - begin)]:
+            if k < i:
+                moved(out, i, k)
+            k += 1
+    return k, bound
+"""
+"""Which of some matches SKIP PAST LAST EVENT keeps: those before them are decided, and set the
+bound; what comes later ends later. `earlier` says which of two is considered first."""
 
 HEAD = f"""
 

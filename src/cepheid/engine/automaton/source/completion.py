@@ -18,6 +18,7 @@ from cepheid.engine.automaton.instructions import (
 from cepheid.engine.automaton.source.checks import Write, write_checks, write_interruption
 from cepheid.engine.automaton.source.choices import gather, gather_before
 from cepheid.engine.automaton.source.groups import take, with_taken
+from cepheid.engine.automaton.source.numbered import FULL
 from cepheid.engine.automaton.source.places import AFTER_ALL, BEFORE_ALL, Env, Extent, Limits
 from cepheid.engine.automaton.source.rounds import with_rounds, write_chain
 from cepheid.engine.automaton.source.writer import SourceWriter, Then, Within
@@ -219,6 +220,8 @@ def write_emit(w: SourceWriter, env: Env) -> None:
         code.line(f"state[{AutomatonState.COUNT}] = k0")
         for n in range(len(w.pools)):
             code.line(f"state[{AutomatonState.POOLS + n}] = pooled{n}_0")
+        for text in FULL if w.chooses else ():
+            code.line(text)
         code.line(f"state[{AutomatonState.DONE}] = 0 if k == room else -1")
         code.line("return")
     slot = 0
@@ -248,4 +251,6 @@ def write_emit(w: SourceWriter, env: Env) -> None:
     code.line(f"out_last[u(k)] = {whole.end}")
     code.line(f"out_slots[{slot}, u(k)] = {whole.time_start}")
     code.line(f"out_slots[{slot + 1}, u(k)] = {whole.time_end}")
+    if w.chooses:
+        code.line(f"latest = max(latest, {whole.end})")
     code.line("k += 1")

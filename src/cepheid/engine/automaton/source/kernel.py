@@ -84,6 +84,7 @@ from cepheid.engine.automaton.source.histories import (
     write_equal,
     write_unbeaten,
 )
+from cepheid.engine.automaton.source.numbered import END, HEAD, choosing, numbered
 from cepheid.engine.automaton.source.places import Env
 from cepheid.engine.automaton.source.rounds import (
     chain_between,
@@ -98,21 +99,27 @@ from cepheid.engine.automaton.source.sweeps import (
 )
 from cepheid.engine.automaton.source.writer import SourceWriter, Then
 from cepheid.engine.lowering import GroupPlace, Inputs
-from cepheid.kernels.templates.automaton import FUNCTIONS, HEAD, AutomatonState
+from cepheid.kernels.templates import automaton as templates
+from cepheid.kernels.templates.automaton import FUNCTIONS, NUMBERED, SEARCHES, AutomatonState
 
 
 @dataclass(frozen=True)
 class KernelSource:
     """The source of a kernel, and how many arrays it needs to work in: of whole numbers, and of
-    others."""
+    others. `timed`: it reads the times of events, other than to write them."""
 
     text: str
     scratches: int
     sums: int
+    timed: bool = True
 
 
-def write_kernel(program: Program, inputs: Inputs) -> KernelSource:
-    w = SourceWriter(program, inputs)
+def write_kernel(
+    program: Program, inputs: Inputs, whole: bool = False, chooses: bool = False
+) -> KernelSource:
+    """`whole`: for all events at once, whose rows are numbered key by key; then it may choose among
+    matches, too."""
+    w = SourceWriter(program, inputs, chooses)
     w.code.level = 2
     _write(w, program.instructions, Env(), lambda env: None)
     classes, pools = range(len(program.classes)), range(len(w.pools))
@@ -136,13 +143,17 @@ def write_kernel(program: Program, inputs: Inputs) -> KernelSource:
     ]
     for n in classes:
         loop += [f"    lo{n} = from{n}[u(key)]", f"    hi{n} = to{n}[u(key)]"]
-    end = [f"state[{AutomatonState.COUNT}] = k", f"state[{AutomatonState.DONE}] = 1"]
+    head += HEAD if chooses else []
+    end = END if chooses else []
+    end = [*end, f"state[{AutomatonState.COUNT}] = k", f"state[{AutomatonState.DONE}] = 1"]
     end += [f"state[{AutomatonState.POOLS + n}] = pooled{n}" for n in pools]
     lines = [f"    {text}" for text in (*head, *loop)]
-    lines += w.code.lines
+    lines += (numbered(line, w.timed) for line in w.code.lines) if whole else w.code.lines
     lines += ["        entry = -1", *(f"    {text}" for text in end)]
-    text = FUNCTIONS + HEAD + "\n".join(lines) + "\n"
-    return KernelSource(text, len(w.scratches), len(w.sums))
+    functions = (NUMBERED if whole else SEARCHES) + FUNCTIONS
+    functions += choosing(program) if chooses else ""
+    text = functions + templates.HEAD + "\n".join(lines) + "\n"
+    return KernelSource(text, len(w.scratches), len(w.sums), w.timed)
 
 
 def _write(w: SourceWriter, instructions: Instructions, env: Env, done: Then) -> None:

@@ -10,6 +10,7 @@ from cepheid.engine.automaton.elements import EventGroup, Sweep, TimeBound
 from cepheid.engine.automaton.instructions import Grow, Search, Start, Unbroken
 from cepheid.engine.automaton.points import Opening
 from cepheid.engine.automaton.source.groups import consider, take
+from cepheid.engine.automaton.source.numbered import before_start
 from cepheid.engine.automaton.source.places import Env, Growth, Limits
 from cepheid.engine.automaton.source.writer import SourceWriter, Then
 from cepheid.engine.lowering import Event
@@ -53,6 +54,7 @@ def within(w: SourceWriter, sweep: Sweep, i: str, row: str, env: Env, limits: Li
     if sweep.inside:
         line(f"if clock[u({row})] - {env.low} >= window: break")
     for bound in sweep.bounds:
+        w.timed = True
         line(f"if clock[u({row})] - {_since(bound, env)} >= {bound.ticks}: break")
     if limits.earliest is not None and (limits.lower is not None or w.program.lasting):
         line(f"if clock0[u({row})] <= {limits.earliest}: continue")
@@ -102,6 +104,8 @@ def starts(w: SourceWriter, entry: int) -> Iterator[str]:
     begin = code.let("b", f"at_start if entry == {entry} else {later}")
     with code.block(f"for {i} in range({begin}, hi{n}):"):
         code.line(f"{row} = rows{n}[u({i})]")
+        for text in before_start(row) if w.chooses else ():
+            code.line(text)
         with code.block(f"if alive[{entry}, u({row})]:"):
             code.line("more = 0")
             code.line(f"state[{AutomatonState.ENTRY}] = {entry}")

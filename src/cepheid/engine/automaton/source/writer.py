@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from cepheid.algebra.aggregates import AGGREGATES
-from cepheid.algebra.expressions import Aggregate, Expr, MatchDuration
+from cepheid.algebra.expressions import Aggregate, Expr, MatchDuration, walk
 from cepheid.algebra.patterns import (
     Absence,
     Closure,
@@ -56,9 +56,10 @@ Folds = dict[tuple[str, Aggregate], Fold]
 class SourceWriter:
     """The kernel of a program as it is being written."""
 
-    def __init__(self, program: Program, inputs: Inputs) -> None:
+    def __init__(self, program: Program, inputs: Inputs, chooses: bool = False) -> None:
         self.program = program
         self.inputs = inputs
+        self.chooses = chooses  # among the matches, for SKIP PAST LAST EVENT
         self.code = Code()
         self.classes = {variable: n for n, variable in enumerate(program.classes)}
         self.companions = _companions(program.pattern)
@@ -71,6 +72,7 @@ class SourceWriter:
         self.start_row = "0"
         # How many rows behind the start each search for a time last ended.
         self.gaps: list[str] = []
+        self.timed = program.windowed  # whether a condition reads the times of events
 
     @property
     def pools(self) -> tuple[str, ...]:
@@ -218,6 +220,7 @@ class SourceWriter:
         lasts."""
         whole = env.whole
         duration = None if whole is None else f"({whole.time_end} - {whole.time_start})"
+        self.timed |= any(isinstance(e, MatchDuration) for c in conditions for e in walk(c))
         low = self.lowering(env, duration)
         low.require(conditions)
         with self._inside(low):

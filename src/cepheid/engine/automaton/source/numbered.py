@@ -1,0 +1,113 @@
+"""Kernels for the whole stream at once: its rows are numbered key by key, so that the number of a
+row is its position, and every class takes every row.
+
+Such a kernel goes through memory from one end to the other, and the next event is the next row. It
+also chooses for SKIP PAST LAST EVENT: matches that end before the start at hand are decided.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from cepheid.algebra.patterns import Absence, positive, walk
+from cepheid.engine.automaton.instructions import Start
+from cepheid.engine.automaton.program import Program
+from cepheid.kernels.templates.automaton import CHOOSE, AutomatonState
+
+_NUMBERS = r"\b(?:rows\d+|at\d+|pos|begin{})\[u\("
+_POSITIONS = re.compile(_NUMBERS.format(""))
+_TIMES_TOO = re.compile(_NUMBERS.format("|clock0?|time0?"))
+
+
+def can_be_numbered(program: Program) -> bool:
+    """Whether nothing in the program needs positions that are comparable between keys, or lies
+    before the start of a match."""
+    return (
+        not (program.lasting or program.delayed or program.looks_back or program.back)
+        and (program.in_time or not program.windowed)
+        and len(program.starts) == 1
+        and isinstance(program.instructions[0], Start)
+        and not any(isinstance(part, Absence) for part in walk(program.pattern))
+    )
+
+
+def numbered(line: str, timed: bool) -> str:
+    """A line of the kernel, without the arrays that would hold at each place its own number. Where
+    nothing depends on times, records have numbers in their place."""
+    done, rest = "", line
+    while (found := (_POSITIONS if timed else _TIMES_TOO).search(rest)) is not None:
+        end, depth = found.end(), 1
+        while depth:
+            depth += {"(": 1, ")": -1}.get(rest[end], 0)
+            end += 1
+        done += f"{rest[: found.start()]}({numbered(rest[found.end() : end - 1], timed)})"
+        rest = rest[end + 1 :]  # also the bracket
+    return done + rest
+
+
+def choosing(program: Program) -> str:
+    """The functions that choose among matches: by end, start, and the events in the order of the
+    pattern. A longer group comes before its own beginning."""
+    lines = [
+        "",
+        "",
+        "@jit",
+        "def earlier(out, pools, a, b):",
+        "    if out.last[u(a)] != out.last[u(b)]:",
+        "        return out.last[u(a)] < out.last[u(b)]",
+        "    if out.first[u(a)] != out.first[u(b)]:",
+        "        return out.first[u(a)] < out.first[u(b)]",
+        *(f"    {line}" for line in _compared(program)),
+        "    return False",
+    ]
+    return "\n".join(lines) + CHOOSE
+
+
+def _compared(program: Program) -> Iterator[str]:
+    slot = pool = 0
+    for variable in positive(program.pattern):
+        yield f"x, y = out.slots[{slot}, u(a)], out.slots[{slot}, u(b)]"
+        if variable not in program.groups:
+            yield "if x != y:"
+            yield "    return y < 0 or (0 <= x < y)"
+            slot += 1
+            continue
+        size = slot + 1
+        yield f"n, m = max(out.slots[{size}, u(a)], 0), max(out.slots[{size}, u(b)], 0)"
+        yield "for i in range(min(n, m)):"
+        yield f"    if pools[{pool}][u(x + i)] != pools[{pool}][u(y + i)]:"
+        yield f"        return pools[{pool}][u(x + i)] < pools[{pool}][u(y + i)]"
+        yield "if n != m:"
+        yield "    return n > m"
+        slot, pool = slot + 2, pool + 1
+
+
+HEAD = [
+    f"decided = state[{AutomatonState.DECIDED}]",
+    f"bound = state[{AutomatonState.BOUND}]",
+    f"latest = state[{AutomatonState.LATEST}]",
+]
+"""What a choosing kernel begins with."""
+
+FULL = [
+    f"state[{AutomatonState.DECIDED}] = decided",
+    f"state[{AutomatonState.BOUND}] = bound",
+    f"state[{AutomatonState.LATEST}] = latest",
+]
+"""What it leaves when its output is full."""
+
+
+def before_start(row: str) -> list[str]:
+    """Choose among the matches that end before the row at hand, and pass over a start that lies in
+    one that is kept."""
+    return [
+        f"if latest < {row} and decided < k:",
+        "    k, bound = choose(out, pools, decided, k, bound)",
+        "    decided = k",
+        f"if {row} < bound: continue",
+    ]
+
+
+END = ["k, bound = choose(out, pools, decided, k, bound)"]
+"""What it ends with."""
