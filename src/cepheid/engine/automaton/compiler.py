@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import assert_never
 
+from cepheid.algebra.expressions import MatchDuration, TimeSpan, walk
 from cepheid.algebra.patterns import (
     Absence,
     Closure,
@@ -51,6 +52,7 @@ def compile_pattern(node: Automaton, *, windowed: bool, in_time: bool, lasting: 
         c.grouped,
         windowed,
         in_time,
+        windowed or _reads_durations(node),
         lasting,
         moves_end(node.pattern),
         c.waits,
@@ -58,6 +60,12 @@ def compile_pattern(node: Automaton, *, windowed: bool, in_time: bool, lasting: 
         c.back,
         c.prompt,
     )
+
+
+def _reads_durations(node: Automaton) -> bool:
+    conditions = (*(conjunct.expression for conjunct in node.where), *node.checks)
+    parts = (part for condition in conditions for part in walk(condition))
+    return any(isinstance(part, MatchDuration | TimeSpan) for part in parts)
 
 
 def bind(

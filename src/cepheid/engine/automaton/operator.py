@@ -241,7 +241,7 @@ class AutomatonOperator(Operator):
         scratch = np.empty((max(1, self._source.scratches), store.n + 2), np.int64)
         sums = np.empty((max(1, self._source.sums), store.n + 2), np.float64)
         listed = Listed(NOTHING, NOTHING, events.begins, events.ends)
-        time = events.taken(store.time) if self._source.timed else NOTHING
+        time = events.taken(store.time) if self.program.reads_times else NOTHING
         rows = (NOTHING, NOTHING, time, time, time, time)
         self._columns = store.kernel_columns(compiled.columns, compiled.objects, events.order)
         self._seen = (store.version, compiled)
@@ -260,7 +260,7 @@ class AutomatonOperator(Operator):
         singles = [slot for name, slot in self.slots.items() if name not in self.pools]
         pools = list(zip(self.pools.values(), self._restored, strict=True))
         restore(out, singles, pools, events)
-        if not self._source.timed:
+        if not self.program.reads_times:
             for slot in self.times or ():
                 rows = out.records.slots[slot, : out.n]
                 rows[:] = np.take(store.time, events.rows(rows))

@@ -21,10 +21,10 @@ class Program:
 
     `classes` are the variables whose events are listed, `starts` those of them that a match can
     start with, one for each entry. `groups` are the variables that bind groups. `windowed`: matches
-    have a window; `in_time`: its clock is time. `lasting`: events may last. `delayed`: ends are
-    moved. `waits`: some matches are known only after their window. `looks_back`: events before
-    a start may matter; `back`: those that are less than this before it may. `prompt`: matches are
-    known with their last event.
+    have a window; `in_time`: its clock is time; `reads_times`: matches depend on times, not on
+    their order alone. `lasting`: events may last. `delayed`: ends are moved. `waits`: some matches
+    are known only after their window. `looks_back`: events before a start may matter; `back`: those
+    that are less than this before it may. `prompt`: matches are known with their last event.
     """
 
     pattern: Pattern
@@ -34,6 +34,7 @@ class Program:
     groups: frozenset[str]
     windowed: bool
     in_time: bool
+    reads_times: bool
     lasting: bool
     delayed: bool
     waits: bool

@@ -216,10 +216,10 @@ def _at(closure: Path, env: Env) -> str:
     return f"({env.rounds[closure].first} + {env.turns[closure]})"
 
 
-def round_event(step: RoundEvent, env: Env) -> Env:
+def round_event(w: SourceWriter, step: RoundEvent, env: Env) -> Env:
     rounds, v = env.rounds[step.closure], step.variable
     row = f"{rounds.rows[v]}[u({rounds.offsets[v]}[u({_at(step.closure, env)})])]"
-    return env.bind(v, row, step.path)
+    return env.bind(v, row, step.path, w.events.extent(row))
 
 
 def round_group(w: SourceWriter, step: RoundGroup, env: Env) -> Env:

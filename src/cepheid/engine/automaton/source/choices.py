@@ -56,7 +56,7 @@ def gather(w: SourceWriter, taken: GroupInProgress, env: Env, begin: str | None 
     with candidates(w, sweep, env, taken.limits) as (i, row):
         if begin is not None:
             code.line(f"if {i} < {begin}: continue")
-        consider(w, taken, env, f"at{w.classes[sweep.variable]}[u({i})]", row)
+        consider(w, taken, env, w.events.listed(w.classes[sweep.variable], i), row)
 
 
 def gather_before(w: SourceWriter, taken: GroupInProgress, env: Env, touching: str) -> None:
@@ -65,7 +65,7 @@ def gather_before(w: SourceWriter, taken: GroupInProgress, env: Env, touching: s
     flag = code.let("f", "0")
     with candidates(w, taken.group.sweep, env, taken.limits) as (begin, _):
         gather(w, taken, env, begin)
-        last = f"pos[u({taken.rows}[u({taken.count} - 1)])]"
+        last = w.events.position(f"{taken.rows}[u({taken.count} - 1)]")
         with code.block(f"if {taken.count} > 0 and {w.following(last)} == {touching}:"):
             code.line(f"{flag} = 1")
             code.line("break")
@@ -125,7 +125,7 @@ def _prefixes(w: SourceWriter, step: Choose, taken: GroupInProgress, env: Env, t
         if high is not None:
             code.line(f"if {taken.count} == {high}: break")
         before = code.let("m", taken.count)
-        consider(w, taken, env, f"at{w.classes[sweep.variable]}[u({i})]", row)
+        consider(w, taken, env, w.events.listed(w.classes[sweep.variable], i), row)
         with code.block(f"if {taken.count} > {before} and {_in_range(taken)}:"):
             then(_complete(w, taken, env))
         stopping(w, env)
@@ -176,17 +176,18 @@ def _rest(
     code, n = w.code, w.classes[step.rest.variable]
     i, row = code.name("i"), code.name("r")
     with code.block(f"for {i} in range({begin}, hi{n}):"):
-        code.line(f"{row} = rows{n}[u({i})]")
+        code.line(f"{row} = {w.events.row(n, i)}")
         within(w, step.rest, i, row, began, taken.limits)
         yield i, row
     horizon(w, step.rest, began)
 
 
-def _began(step: Choose, taken: GroupInProgress, env: Env) -> Env:
+def _began(w: SourceWriter, step: Choose, taken: GroupInProgress, env: Env) -> Env:
     """The first element is taken: the window counts from it, if it is the match's first event."""
     if env.low is not None or not step.member:
         return env
-    return replace(env, low=f"clock0[u({taken.rows}[0])]", high=f"clock[u({taken.rows}[0])]")
+    first = f"{taken.rows}[0]"
+    return replace(env, low=w.events.clock_start(first), high=w.events.clock(first))
 
 
 @contextmanager
@@ -198,9 +199,9 @@ def _begun(
     with the position at which they begin."""
     code = w.code
     beginning = code.let("f", "FAR") if step.first else None
-    began = _began(step, taken, env)
+    began = _began(w, step, taken, env)
     with _beginnings(w, step, taken, env) as (i, row):
-        at = f"pos[u({row})]"
+        at = w.events.position(row)
         if beginning is not None:
             code.line(f"if {at} > {beginning}: break")
         done = _take_first(w, taken, env, at, row)
@@ -242,7 +243,7 @@ def _runs(w: SourceWriter, step: Choose, taken: GroupInProgress, env: Env, then:
             with _rest(w, step, taken, began, place) as (j, other):
                 code.line(f"{place} = {j} + 1")
                 before = code.let("m", taken.count)
-                consider(w, taken, began, f"at{n}[u({j})]", other)
+                consider(w, taken, began, w.events.listed(n, j), other)
                 with code.block(f"if {taken.count} > {before}:"):
                     code.line(f"{grown} = 1")
                     code.line(f"{over} = 0")
@@ -256,11 +257,11 @@ def _runs_of(
     """Events that are consecutive among the qualifying ones; running conditions are checked inside
     each run, and UNTIL counts from its start."""
     code, n = w.code, w.classes[step.rest.variable]
-    began = _began(step, taken, env)
+    began = _began(w, step, taken, env)
     filters = [c for c in step.group.criteria if c.running is None]
     running = [c for c in step.group.criteria if c.running is not None]
     with _beginnings(w, step, taken, env) as (i, row):
-        done = _take_first(w, taken, env, f"pos[u({row})]", row)
+        done = _take_first(w, taken, env, w.events.position(row), row)
         with code.block(f"if {done}:"):
             if count > 1:
                 with _rest(w, step, taken, began, f"{i} + 1") as (j, other):
@@ -270,7 +271,7 @@ def _runs_of(
                         code.line(f"if {ended}: break")
                     with w.holding(hand, filters):
                         fine = code.let("x", "0")
-                        connected = connects(w, taken, f"at{n}[u({j})]", other)
+                        connected = connects(w, taken, w.events.listed(n, j), other)
                         with (
                             code.block(f"if {connected or 'True'}:"),
                             w.holding(hand, running),
@@ -300,7 +301,7 @@ def _subsets(w: SourceWriter, step: Choose, taken: GroupInProgress, env: Env, th
                 _rest(w, step, taken, began, place) as (j, other),
             ):
                 before = code.let("m", taken.count)
-                _extend(w, taken, began, f"at{n}[u({j})]", other)
+                _extend(w, taken, began, w.events.listed(n, j), other)
                 with code.block(f"if {taken.count} > {before}:"):
                     code.line(f"{places}[u({before})] = {j}")
                     code.line(f"{place} = {j} + 1")
@@ -334,7 +335,7 @@ def write_first_run(w: SourceWriter, step: FirstRun, env: Env, then: Then) -> No
     place = env.scope[step.variable]
     assert isinstance(place, GroupPlace)
     e = code.name("e")
-    at = f"pos[u({place.array}[u({place.start} + {e})])]"
+    at = w.events.position(f"{place.array}[u({place.start} + {e})]")
     fine = code.let("x", "1")
     with code.block(f"if {flag}:"), code.block(f"for {e} in range({place.count}):"):
         code.line(f"if {array}[u({e})] != {at}: {fine} = 0")

@@ -14,7 +14,6 @@ from cepheid.engine.automaton.source.places import (
     Fold,
     GroupInProgress,
     Limits,
-    event_extent,
 )
 from cepheid.engine.automaton.source.writer import SourceWriter
 from cepheid.engine.lowering import (
@@ -95,10 +94,10 @@ def connects(w: SourceWriter, taken: GroupInProgress, at: str, row: str) -> str 
     """STRICT: at the position of the one before, or the next; the first touches its neighbor."""
     tests: list[str] = []
     if taken.group.strict:
-        last = f"pos[u({taken.rows}[u({taken.count} - 1)])]"
+        last = w.events.position(f"{taken.rows}[u({taken.count} - 1)]")
         follows = f"{at} == {w.following(last)}"
         if w.program.lasting:
-            follows = f"({follows} and begin[u({row})] > {last})"
+            follows = f"({follows} and {w.events.begin(row)} > {last})"
         tests.append(f"({taken.count} == 0 or {at} == {last} or {follows})")
     if taken.touch is not None:
         tests.append(f"({taken.count} > 0 or {at} == {taken.touch})")
@@ -141,7 +140,7 @@ def with_taken(w: SourceWriter, taken: GroupInProgress, env: Env, count: str | N
 def group_extent(w: SourceWriter, place: GroupPlace, some: str | None) -> Extent:
     first = f"{place.array}[u({place.start})]"
     last = f"{place.array}[u({place.start} + {place.count} - 1)]"
-    extent = event_extent(first, last, some)
+    extent = w.events.extent(first, last, some)
     if not w.program.lasting:
         return extent
     # Elements may overlap: one that ends later may start earlier.

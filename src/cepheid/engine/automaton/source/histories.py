@@ -21,12 +21,12 @@ def write_history(w: SourceWriter, path: Path, env: Env, into: str) -> str:
     for variable in positive(part_at(w.program.pattern, path)):
         match env.scope.get(variable):
             case Event(row=row):
-                code.line(f"{n} = put({into}, {n}, pos[u({row})])")
+                code.line(f"{n} = put({into}, {n}, {w.events.position(row)})")
             case GroupPlace() as group:
                 e = code.name("e")
                 with code.block(f"for {e} in range({group.count}):"):
                     row = f"{group.array}[u({group.start} + {e})]"
-                    code.line(f"{n} = put({into}, {n}, pos[u({row})])")
+                    code.line(f"{n} = put({into}, {n}, {w.events.position(row)})")
             case None:
                 pass
     return n

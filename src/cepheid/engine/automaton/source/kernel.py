@@ -84,7 +84,7 @@ from cepheid.engine.automaton.source.histories import (
     write_equal,
     write_unbeaten,
 )
-from cepheid.engine.automaton.source.numbered import END, HEAD, choosing, numbered
+from cepheid.engine.automaton.source.numbered import END, HEAD, choosing
 from cepheid.engine.automaton.source.places import Env
 from cepheid.engine.automaton.source.rounds import (
     chain_between,
@@ -106,12 +106,11 @@ from cepheid.kernels.templates.automaton import FUNCTIONS, NUMBERED, SEARCHES, A
 @dataclass(frozen=True)
 class KernelSource:
     """The source of a kernel, and how many arrays it needs to work in: of whole numbers, and of
-    others. `timed`: it reads the times of events, other than to write them."""
+    others."""
 
     text: str
     scratches: int
     sums: int
-    timed: bool = True
 
 
 def write_kernel(
@@ -119,7 +118,7 @@ def write_kernel(
 ) -> KernelSource:
     """`whole`: for all events at once, whose rows are numbered key by key; then it may choose among
     matches, too."""
-    w = SourceWriter(program, inputs, chooses)
+    w = SourceWriter(program, inputs, whole, chooses)
     w.code.level = 2
     _write(w, program.instructions, Env(), lambda env: None)
     classes, pools = range(len(program.classes)), range(len(w.pools))
@@ -148,12 +147,11 @@ def write_kernel(
     end = [*end, f"state[{AutomatonState.COUNT}] = k", f"state[{AutomatonState.DONE}] = 1"]
     end += [f"state[{AutomatonState.POOLS + n}] = pooled{n}" for n in pools]
     lines = [f"    {text}" for text in (*head, *loop)]
-    lines += (numbered(line, w.timed) for line in w.code.lines) if whole else w.code.lines
-    lines += ["        entry = -1", *(f"    {text}" for text in end)]
+    lines += [*w.code.lines, "        entry = -1", *(f"    {text}" for text in end)]
     functions = (NUMBERED if whole else SEARCHES) + FUNCTIONS
     functions += choosing(program) if chooses else ""
     text = functions + templates.HEAD + "\n".join(lines) + "\n"
-    return KernelSource(text, len(w.scratches), len(w.sums), w.timed)
+    return KernelSource(text, len(w.scratches), len(w.sums))
 
 
 def _write(w: SourceWriter, instructions: Instructions, env: Env, done: Then) -> None:
@@ -263,7 +261,7 @@ def _noted(w: SourceWriter, step: Note, env: Env) -> Env:
         case Remember():
             return remember(step, env)
         case RoundEvent():
-            return round_event(step, env)
+            return round_event(w, step, env)
         case RoundGroup():
             return round_group(w, step, env)
         case _:

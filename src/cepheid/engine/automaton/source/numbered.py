@@ -7,17 +7,12 @@ also chooses for SKIP PAST LAST EVENT: matches that end before the start at hand
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from cepheid.algebra.patterns import Absence, positive, walk
 from cepheid.engine.automaton.instructions import Start
 from cepheid.engine.automaton.program import Program
 from cepheid.kernels.templates.automaton import CHOOSE, AutomatonState
-
-_NUMBERS = r"\b(?:rows\d+|at\d+|pos|begin{})\[u\("
-_POSITIONS = re.compile(_NUMBERS.format(""))
-_TIMES_TOO = re.compile(_NUMBERS.format("|clock0?|time0?"))
 
 
 def can_be_numbered(program: Program) -> bool:
@@ -30,20 +25,6 @@ def can_be_numbered(program: Program) -> bool:
         and isinstance(program.instructions[0], Start)
         and not any(isinstance(part, Absence) for part in walk(program.pattern))
     )
-
-
-def numbered(line: str, timed: bool) -> str:
-    """A line of the kernel, without the arrays that would hold at each place its own number. Where
-    nothing depends on times, records have numbers in their place."""
-    done, rest = "", line
-    while (found := (_POSITIONS if timed else _TIMES_TOO).search(rest)) is not None:
-        end, depth = found.end(), 1
-        while depth:
-            depth += {"(": 1, ")": -1}.get(rest[end], 0)
-            end += 1
-        done += f"{rest[: found.start()]}({numbered(rest[found.end() : end - 1], timed)})"
-        rest = rest[end + 1 :]  # also the bracket
-    return done + rest
 
 
 def choosing(program: Program) -> str:

@@ -45,21 +45,6 @@ class Extent:
 FIELDS = 7
 
 
-def event_extent(first: str, last: str | None = None, some: str | None = None) -> Extent:
-    """Of an event, or of a group from its first to its last."""
-    last = last or first
-    return Extent(
-        f"begin[u({first})]",
-        f"pos[u({last})]",
-        f"clock0[u({first})]",
-        f"clock[u({last})]",
-        f"time0[u({first})]",
-        f"time[u({last})]",
-        f"pos[u({first})]",
-        some,
-    )
-
-
 def around(extents: list[Extent], ordered: bool) -> Extent | None:
     """From the earliest start to the latest end. `ordered`: they follow each other."""
     if len(extents) < 2:
@@ -200,9 +185,9 @@ class Env:
     hit: str = ""
     turns: Mapping[Path, str] = field(default_factory=dict)
 
-    def bind(self, variable: str, row: str, path: Path) -> Env:
+    def bind(self, variable: str, row: str, path: Path, extent: Extent) -> Env:
         return replace(
             self,
             scope={**self.scope, variable: Event(row, False)},
-            extents={**self.extents, path: event_extent(row)},
+            extents={**self.extents, path: extent},
         )

@@ -287,8 +287,8 @@ def write_choose_rounds(
         _choices(w, chained, env, step.first, then)
 
     def from_anchor(row: str) -> None:
-        began = replace(env, low=f"clock0[u({row})]", high=f"clock[u({row})]")
-        choose(began, f"(begin[u({row})] - 1)", row)
+        began = replace(env, low=w.events.clock_start(row), high=w.events.clock(row))
+        choose(began, f"({w.events.begin(row)} - 1)", row)
 
     if step.start is not None:
         with starts(w, step.start) as row:

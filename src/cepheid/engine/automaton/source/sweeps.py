@@ -38,7 +38,7 @@ def candidates(
         far = f"first_later(clock, rows{n}, lo{n}, hi{n}, {env.high} - window)"
         begin = f"max({begin}, {far})"
     with code.block(f"for {i} in range({begin}, hi{n}):"):
-        code.line(f"{row} = rows{n}[u({i})]")
+        code.line(f"{row} = {w.events.row(n, i)}")
         within(w, sweep, i, row, env, limits)
         yield i, row
 
@@ -48,18 +48,17 @@ def within(w: SourceWriter, sweep: Sweep, i: str, row: str, env: Env, limits: Li
     line, n = w.code.line, w.classes[sweep.variable]
     for upper in dict.fromkeys((limits.upper, env.upper)):
         if upper is not None:
-            line(f"if at{n}[u({i})] >= {upper}: break")
+            line(f"if {w.events.listed(n, i)} >= {upper}: break")
     if limits.latest is not None:
-        line(f"if clock[u({row})] >= {limits.latest}: break")
+        line(f"if {w.events.clock(row)} >= {limits.latest}: break")
     if sweep.inside:
-        line(f"if clock[u({row})] - {env.low} >= window: break")
+        line(f"if {w.events.clock(row)} - {env.low} >= window: break")
     for bound in sweep.bounds:
-        w.timed = True
-        line(f"if clock[u({row})] - {_since(bound, env)} >= {bound.ticks}: break")
+        line(f"if {w.events.clock(row)} - {_since(w, bound, env)} >= {bound.ticks}: break")
     if limits.earliest is not None and (limits.lower is not None or w.program.lasting):
-        line(f"if clock0[u({row})] <= {limits.earliest}: continue")
+        line(f"if {w.events.clock_start(row)} <= {limits.earliest}: continue")
     if w.program.lasting and limits.lower is not None:
-        line(f"if begin[u({row})] <= {limits.lower}: continue")
+        line(f"if {w.events.begin(row)} <= {limits.lower}: continue")
 
 
 def horizon(w: SourceWriter, sweep: Sweep, env: Env, test: str | None = None) -> None:
@@ -69,15 +68,15 @@ def horizon(w: SourceWriter, sweep: Sweep, env: Env, test: str | None = None) ->
     tests = [] if test is None else [test]
     if w.program.windowed and env.low is not None:
         tests.append(f"frontier - {env.low} < window")
-    tests += [f"frontier - {_since(bound, env)} < {bound.ticks}" for bound in sweep.bounds]
+    tests += [f"frontier - {_since(w, bound, env)} < {bound.ticks}" for bound in sweep.bounds]
     with w.code.block("else:"):
         w.code.line(f"if {' and '.join(tests) or 'True'}: more = 1")
 
 
-def _since(bound: TimeBound, env: Env) -> str:
+def _since(w: SourceWriter, bound: TimeBound, env: Env) -> str:
     """The clock from which a bound counts."""
     places = [env.scope[v] for v in bound.others]
-    begins = [f"clock0[u({place.row})]" for place in places if isinstance(place, Event)]
+    begins = [w.events.clock_start(place.row) for place in places if isinstance(place, Event)]
     return begins[0] if len(begins) == 1 else f"min({', '.join(begins)})"
 
 
@@ -103,7 +102,7 @@ def starts(w: SourceWriter, entry: int) -> Iterator[str]:
     later = f"(hi{n} if entry > {entry} else lo{n})"
     begin = code.let("b", f"at_start if entry == {entry} else {later}")
     with code.block(f"for {i} in range({begin}, hi{n}):"):
-        code.line(f"{row} = rows{n}[u({i})]")
+        code.line(f"{row} = {w.events.row(n, i)}")
         for text in before_start(row) if w.chooses else ():
             code.line(text)
         with code.block(f"if alive[{entry}, u({row})]:"):
@@ -122,8 +121,8 @@ def starts(w: SourceWriter, entry: int) -> Iterator[str]:
 
 def write_start(w: SourceWriter, step: Start, env: Env, then: Then) -> None:
     with starts(w, step.entry) as row:
-        bound = env.bind(step.variable, row, step.path)
-        then(replace(bound, low=f"clock0[u({row})]", high=f"clock[u({row})]"))
+        bound = env.bind(step.variable, row, step.path, w.events.extent(row))
+        then(replace(bound, low=w.events.clock_start(row), high=w.events.clock(row)))
 
 
 def write_search(w: SourceWriter, step: Search, env: Env, then: Then) -> None:
@@ -137,7 +136,7 @@ def write_search(w: SourceWriter, step: Search, env: Env, then: Then) -> None:
     first = code.let("f", "FAR") if step.first else None
     growing = {group.path: _growth(w, group, env) for group in step.growing}
     with candidates(w, sweep, env, limits) as (i, row):
-        at = f"at{w.classes[sweep.variable]}[u({i})]"
+        at = w.events.listed(w.classes[sweep.variable], i)
         if exact is not None:
             code.line(f"if {at} > {exact}: break")
         if first is not None:
@@ -158,7 +157,7 @@ def write_search(w: SourceWriter, step: Search, env: Env, then: Then) -> None:
         growth = growing[step.unbroken]
         with code.block("else:"):
             _grow(w, growth, "FAR")
-            end = _end_of(growth, limits.lower)
+            end = _end_of(w, growth, limits.lower)
             awaiting(w, env, code.let("x", w.following(end)))
     else:
         # More may come where one has been found that isn't before the horizon.
@@ -166,10 +165,10 @@ def write_search(w: SourceWriter, step: Search, env: Env, then: Then) -> None:
 
 
 def _bound(w: SourceWriter, step: Search, env: Env, row: str) -> Env:
-    bound = env.bind(step.sweep.variable, row, step.path)
+    bound = env.bind(step.sweep.variable, row, step.path, w.events.extent(row))
     if not step.member:
         return bound
-    low, high = f"clock0[u({row})]", f"clock[u({row})]"
+    low, high = w.events.clock_start(row), w.events.clock(row)
     unordered = step.sweep.unordered
     if env.low is not None:
         low = w.code.let("w", f"min({env.low}, {low})") if unordered else env.low
@@ -195,21 +194,22 @@ def _growth(w: SourceWriter, group: EventGroup, env: Env) -> Growth:
 def write_grow(w: SourceWriter, step: Grow, env: Env) -> None:
     anchor = env.scope[step.anchor]
     assert isinstance(anchor, Event)
-    _grow(w, env.growing[step.group], f"begin[u({anchor.row})]")
+    _grow(w, env.growing[step.group], w.events.begin(anchor.row))
 
 
 def _grow(w: SourceWriter, growth: Growth, before: str) -> None:
     """Take what qualifies before a position."""
     code, taken, index, ended = w.code, growth.taken, growth.index, growth.ended
     c = w.classes[taken.group.variable]
-    with code.block(f"while {ended} == 0 and {index} < hi{c} and at{c}[u({index})] < {before}:"):
-        row = code.let("r", f"rows{c}[u({index})]")
-        at = code.let("a", f"at{c}[u({index})]")
+    more = f"{index} < hi{c} and {w.events.listed(c, index)} < {before}"
+    with code.block(f"while {ended} == 0 and {more}:"):
+        row = code.let("r", w.events.row(c, index))
+        at = code.let("a", w.events.listed(c, index))
         code.line(f"{ended} = 1")
         if taken.group.sweep.inside:
-            code.line(f"if clock[u({row})] - {growth.outside.low} >= window: break")
+            code.line(f"if {w.events.clock(row)} - {growth.outside.low} >= window: break")
         if w.program.lasting:
-            with code.block(f"if begin[u({row})] <= {taken.limits.lower}:"):
+            with code.block(f"if {w.events.begin(row)} <= {taken.limits.lower}:"):
                 code.line(f"{ended} = 0")
                 code.line(f"{index} += 1")
                 code.line("continue")
@@ -220,10 +220,11 @@ def _grow(w: SourceWriter, growth: Growth, before: str) -> None:
 
 def write_unbroken(w: SourceWriter, step: Unbroken, env: Env) -> None:
     at, _ = env.anchors[step.anchor]
-    end = _end_of(env.growing[step.group], w.end(step.left, env))
+    end = _end_of(w, env.growing[step.group], w.end(step.left, env))
     w.code.line(f"if {w.following(end)} != {at}: break")
 
 
-def _end_of(growth: Growth, left: str | None) -> str:
+def _end_of(w: SourceWriter, growth: Growth, left: str | None) -> str:
     rows, count = growth.taken.rows, growth.taken.count
-    return f"(pos[u({rows}[u({count} - 1)])] if {count} > 0 else {left})"
+    last = w.events.position(f"{rows}[u({count} - 1)]")
+    return f"({last} if {count} > 0 else {left})"

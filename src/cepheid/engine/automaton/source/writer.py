@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from cepheid.algebra.aggregates import AGGREGATES
-from cepheid.algebra.expressions import Aggregate, Expr, MatchDuration, walk
+from cepheid.algebra.expressions import Aggregate, Expr, MatchDuration
 from cepheid.algebra.patterns import (
     Absence,
     Closure,
@@ -27,6 +27,7 @@ from cepheid.algebra.patterns import Sequence as SequencePattern
 from cepheid.engine.automaton.elements import Criterion
 from cepheid.engine.automaton.points import Begin, End, Opening, Origin, Path, Point, part_at
 from cepheid.engine.automaton.program import Program
+from cepheid.engine.automaton.source.event_fields import EventFields
 from cepheid.engine.automaton.source.places import Env, Extent, Fold, Rounds, around
 from cepheid.engine.lowering import (
     Event,
@@ -56,9 +57,12 @@ Folds = dict[tuple[str, Aggregate], Fold]
 class SourceWriter:
     """The kernel of a program as it is being written."""
 
-    def __init__(self, program: Program, inputs: Inputs, chooses: bool = False) -> None:
+    def __init__(
+        self, program: Program, inputs: Inputs, whole: bool = False, chooses: bool = False
+    ) -> None:
         self.program = program
         self.inputs = inputs
+        self.events = EventFields(whole, program.reads_times)
         self.chooses = chooses  # among the matches, for SKIP PAST LAST EVENT
         self.code = Code()
         self.classes = {variable: n for n, variable in enumerate(program.classes)}
@@ -72,7 +76,6 @@ class SourceWriter:
         self.start_row = "0"
         # How many rows behind the start each search for a time last ended.
         self.gaps: list[str] = []
-        self.timed = program.windowed  # whether a condition reads the times of events
 
     @property
     def pools(self) -> tuple[str, ...]:
@@ -119,7 +122,8 @@ class SourceWriter:
         self.gaps.append(gap)
         count = self.code.let("n", f"rows_before(time, {time}, {row} + {gap})")
         self.code.line(f"{gap} = {count} - {row}")
-        return f"(pos[u({count} - 1)] if {count} > 0 else -FAR)"
+        last = self.events.position(f"{count} - 1")
+        return f"({last} if {count} > 0 else -FAR)"
 
     def extent(self, path: Path, env: Env, absences: bool = True) -> Extent | None:
         """Where a part lies; None if it binds nothing (a negation, an empty group). `absences`:
@@ -220,7 +224,6 @@ class SourceWriter:
         lasts."""
         whole = env.whole
         duration = None if whole is None else f"({whole.time_end} - {whole.time_start})"
-        self.timed |= any(isinstance(e, MatchDuration) for c in conditions for e in walk(c))
         low = self.lowering(env, duration)
         low.require(conditions)
         with self._inside(low):
