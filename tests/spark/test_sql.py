@@ -22,7 +22,7 @@ from cepheid.spark.match_recognize import clause_text
 from cepheid.spark.streaming.status.reports import Status
 from tests.examples import in_turn
 from tests.row_patterns.test_corpus import CASES, Case
-from tests.spark.streaming_harness import read, write
+from tests.spark.streaming_harness import collect, one_partition, read, write
 
 ROWS = {
     "User Id": ["a", "a", "b", "a", "b", None, None],
@@ -240,6 +240,26 @@ def _run_stream(spark: Any, folder: Path, schema: pa.Schema) -> Status:
     )
     cep.wait(query)
     return cep.status(query)
+
+
+def test_a_match_comes_with_the_watermark_that_decides_it(spark: Any, tmp_path: Path) -> None:
+    """The window of what begins at 1 is over when 5 has passed. By then no rows come to those
+    buckets, and the watermark advances by a millisecond."""
+
+    def at(milliseconds: int) -> datetime:
+        return datetime(2024, 5, 1, tzinfo=UTC) + timedelta(milliseconds=milliseconds)
+
+    schema = pa.schema([("k", pa.string()), ("t", pa.timestamp("us", "UTC"))])
+    start = [{"k": f"k{n}", "t": at(time)} for n in range(8) for time in (1, 2)]
+    parts = [start, *([{"k": "clock", "t": at(time)}] for time in range(4, 8))]
+    write([pa.Table.from_pylist(part, schema) for part in parts], tmp_path)
+    statement = """SELECT * FROM events MATCH_RECOGNIZE (PARTITION BY k ORDER BY t
+        MEASURES count(*) AS n PATTERN (A B+) WITHIN 4 milliseconds)"""
+    with one_partition(spark):
+        rows, batches = collect(cep.sql(statement, {"events": read(spark, tmp_path, schema)}))
+    assert [(row.k, row.n) for row in sorted(rows)] == [(f"k{n}", 2) for n in range(8)]
+    found = {batch.watermark: batch.matches for batch in batches if batch.matches}
+    assert found == {"2024-05-01T00:00:00.005Z": 8}
 
 
 def test_dead_letters_of_a_stream(spark: Any, tmp_path: Path) -> None:
