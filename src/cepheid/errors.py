@@ -93,7 +93,7 @@ class UnsupportedError(CepheidError):
     """The query means something, but no engine here runs it yet.
 
     >>> import cepheid as cep, pyarrow as pa
-    >>> query = "PATTERN (a ; (b ; c)+ ; !d ; e)+ ; f WITHIN 9"
+    >>> query = "PATTERN (a ; (b ; !c ; d)+ ; e)+ ; f WITHIN 9"
     >>> try:
     ...     cep.match(pa.table({"ts": [1]}), query, time="ts")
     ... except cep.UnsupportedError as error:

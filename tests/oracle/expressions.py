@@ -58,6 +58,8 @@ class Scope:
     def elements(self, variable: str) -> list[Scope] | None:
         """One scope for each element of a group, with that element at hand. The variables of a
         closure over a pattern go through its rounds together."""
+        if variable in self.state.round:
+            return [self.at_hand({variable: i}) for i in events_of(self.state.env[variable])]
         group = self.group(variable)
         if group is None:
             return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import assert_never
 
 from cepheid.algebra.patterns import (
@@ -15,6 +16,7 @@ from cepheid.algebra.patterns import (
     Pattern,
     Sequence,
     Unless,
+    positive,
 )
 from cepheid.language.ast import SequenceOperator
 
@@ -97,7 +99,9 @@ def negated_round(
         inside = narrowed(
             limits, before[-1] if before else limits.lower, after[0] if after else limits.upper
         )
-        if negated(search, closure.item, (*path, 0), state.join(one), inside):
+        # "conditions between them hold per iteration"
+        here = replace(state.join(one), round=frozenset(positive(closure.item)))
+        if negated(search, closure.item, (*path, 0), here, inside):
             return True
     return False
 

@@ -69,6 +69,8 @@ class State:
     iterations: Mapping[Path, tuple[State, ...]] = field(default_factory=dict)
     edges: tuple[Edge, ...] = ()
     exceptions: tuple[Path, ...] = ()
+    # Where rounds are checked one by one: the variables of the round at hand.
+    round: frozenset[str] = frozenset()
 
     def join(self, other: State) -> State:
         """Both grew out of the same state, by different variables."""
@@ -81,6 +83,7 @@ class State:
             edges=self.edges + tuple(e for e in other.edges if e not in self.edges),
             exceptions=self.exceptions
             + tuple(e for e in other.exceptions if e not in self.exceptions),
+            round=self.round | other.round,
         )
 
 

@@ -36,7 +36,7 @@ from cepheid.row_patterns.syntax import (
 )
 
 _MOST_LABELS = 63
-_NO_STRUCTURE = Structure({}, {}, {}, {})
+_NO_STRUCTURE = Structure({}, {}, {}, {}, {}, frozenset())
 
 
 @dataclass(frozen=True)

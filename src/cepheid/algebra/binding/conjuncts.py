@@ -6,7 +6,7 @@ there are: it is part of the meaning, not an optimization.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
 from cepheid.algebra.binding.expressions.expression_binder import ExpressionBinder
@@ -21,6 +21,7 @@ from cepheid.algebra.expressions import (
     Expr,
     MatchDuration,
     Previous,
+    PreviousOr,
     Reduce,
     Some,
     TimeSpan,
@@ -74,18 +75,46 @@ class Classifier:
         self, expr: Expr, ordered: tuple[str, ...], index: int | None, span: Span
     ) -> Conjunct:
         """It says which events are forbidden. Inside the negated pattern a closure's filters work
-        as outside; a group of the match itself is complete there, so `Every`."""
-        bare = self._bare_groups(expr)
+        as outside. A group of the match itself is complete there, so `Every`; but a repeated group
+        that the negation stands in is gone through round by round."""
+        forbidden = next(v for v in ordered if self._variable(v).negation is not None)
+        bound = [v for v in ordered if self._variable(v).negation is None]
+        at_hand = {v for v in bound if self.structure.at_hand(v, forbidden)}
+        bare = tuple(v for v in self._bare_groups(expr) if v not in at_hand)
+        known = self._reads_round(expr, bare, forbidden, span)
         elements = bare or self._looking_back(expr)
         inside = any(self._variable(v).negation is not None for v in elements)
-        target = self._target(expr, elements) if inside else None
-        if target is None:
+        target = self._target(expr, elements, at_hand) if inside else None
+        if target is None and known:
             self._no_previous(expr, span)
         more = reads_before(expr) or self._reads_groups(expr) or self._has_duration(expr)
         if len(ordered) == 1 and not more:
             return Conjunct(expr, Role.CLASS, ordered, negation=index)
         wrapped = expr if target is not None else self._every(expr, bare)
         return Conjunct(wrapped, Role.NEGATION, ordered, target, index)
+
+    def _reads_round(self, expr: Expr, bare: tuple[str, ...], forbidden: str, span: Span) -> bool:
+        """Whether a negation in a repeated group reads nothing of it but the round at hand: single
+        events, or the elements of one group inside."""
+        if forbidden in self.structure.excepted:
+            return True  # an exception is checked while the group is built
+
+        def shared(variable: str) -> bool:
+            own = self._variable(variable).negation is not None
+            return not own and self.structure.shares_rounds(variable, forbidden)
+
+        whole = (Aggregate, Reduce, Every, Some, Previous, PreviousOr)
+        read = [v for e in walk(expr) if isinstance(e, whole) for v in variables(e) if shared(v)]
+        elements = [v for v in bare if shared(v)]
+        if read:
+            message = f"a negation is checked in each round, and can't read all of `{read[0]}`"
+            hint = f"compare with what it is in the round, as in `{forbidden}.x > {read[0]}.x`"
+            self.findings.add("CEP324", message, span, hint)
+        elif len(elements) > 1:
+            names = f"`{elements[0]}` and `{elements[1]}`"
+            message = f"a negation is checked in each round, and can't read two groups: {names}"
+            self.findings.add("CEP324", message, span, "compare with one of them")
+        return not read
 
     def having(self, expr: Expr, span: Span) -> Expr:
         """A bare group must hold for every element; an absent optional event is NULL."""
@@ -138,14 +167,17 @@ class Classifier:
     def _has_duration(self, expr: Expr) -> bool:
         return any(isinstance(e, MatchDuration) for e in walk(expr))
 
-    def _target(self, expr: Expr, bare: tuple[str, ...]) -> str | None:
+    def _target(
+        self, expr: Expr, bare: tuple[str, ...], at_hand: Collection[str] = ()
+    ) -> str | None:
         """The closure whose elements the conjunct chooses; None if it reads too much for that.
 
         It may read one closure (all of whose variables move together) and variables up to that
         closure's right neighbor; ALL, SOME and time spans are about complete groups.
         """
         closures = {self.structure.closure[v] for v in bare}
-        groups = {self.structure.closure[v] for v in variables(expr) if self._is_group(v)}
+        read = variables(expr).difference(at_hand)
+        groups = {self.structure.closure[v] for v in read if self._is_group(v)}
         if len(closures) != 1 or groups != closures:
             return None
         reach = self.structure.reach[next(iter(closures))]

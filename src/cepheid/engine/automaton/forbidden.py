@@ -17,6 +17,7 @@ from cepheid.algebra.patterns import (
     Sequence,
     Unless,
     items,
+    moves_end,
     positive,
     sizes,
     walk,
@@ -33,6 +34,7 @@ from cepheid.engine.automaton.instructions import (
     PickRound,
     RoundEvent,
     RoundGroup,
+    RoundGroups,
     Search,
     Uninterrupted,
     Wait,
@@ -268,11 +270,20 @@ def _round(pattern: Pattern, path: Path, known: Known, closure: Path, then: Then
             least, _ = sizes(pattern.quantifier)
             bound = replace(known, parts={**known.parts, path: least > 0})
             return (RoundGroup(closure, v, path, least), *then(bound))
-        case Closure():
+        case Closure(item=item) if negating(item):
             raise UnsupportedError(
-                "a negation in a repeated group that has another one inside can't run; write the "
-                "inner group as a separate query, with INTO"
+                "a negation in a repeated group inside another one can't run; write an exception, "
+                "`((B b ; C c) \\ N n)+`, which leaves out the rounds that have one"
             )
+        case Closure(item=item) if moves_end(item):
+            raise UnsupportedError(
+                "a negation beside a repeated group with a delay, in another one, can't run; leave "
+                "out the delay, or forbid the event with an exception, `\\`"
+            )
+        case Closure(item=item):
+            least, _ = sizes(pattern.quantifier)
+            bound = replace(known, parts={**known.parts, path: least > 0})
+            return (RoundGroups(closure, positive(item), path), *then(bound))
         case _:
             assert_never(pattern)
 

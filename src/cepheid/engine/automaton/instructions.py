@@ -364,6 +364,15 @@ class RoundGroup:
 
 
 @dataclass(frozen=True, slots=True)
+class RoundGroups:
+    """The groups that the variables of a closure inside bind in the round at hand."""
+
+    closure: Path
+    variables: tuple[str, ...]
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
 class PickRound:
     """Continue if the current round took this branch; the variables of the others are absent."""
 
@@ -418,7 +427,7 @@ Gate = (
 )
 """Instructions that check or do something before those behind them."""
 
-Note = Empty | Defer | Pick | Remember | RoundEvent | RoundGroup
+Note = Empty | Defer | Pick | Remember | RoundEvent | RoundGroup | RoundGroups
 """Instructions that say where something is; no source is written for them."""
 
 Last = Fork | Complete | CheckRound | Emit

@@ -50,6 +50,7 @@ from cepheid.engine.automaton.instructions import (
     Require,
     RoundEvent,
     RoundGroup,
+    RoundGroups,
     Search,
     Start,
     TakeFirst,
@@ -281,6 +282,8 @@ def _note(pattern: Pattern, step: Note) -> str:
             return f"remember what is bound before {_name(pattern, path)}"
         case RoundEvent(variable=v) | RoundGroup(variable=v):
             return f"{v} of the round"
+        case RoundGroups(variables=variables):
+            return f"{', '.join(variables)} of the round"
         case _:
             assert_never(step)
 

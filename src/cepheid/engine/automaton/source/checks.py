@@ -17,10 +17,11 @@ from cepheid.engine.automaton.instructions import (
     PickRound,
     RoundEvent,
     RoundGroup,
+    RoundGroups,
 )
 from cepheid.engine.automaton.points import Beside, Neighbors, Path
 from cepheid.engine.automaton.source.groups import group_extent
-from cepheid.engine.automaton.source.places import AFTER_ALL, Env, Extent, Limits
+from cepheid.engine.automaton.source.places import AFTER_ALL, Env, Extent, Limits, around
 from cepheid.engine.automaton.source.writer import SourceWriter, Then
 from cepheid.engine.lowering import Event, GroupPlace
 
@@ -223,17 +224,30 @@ def round_event(w: SourceWriter, step: RoundEvent, env: Env) -> Env:
 
 
 def round_group(w: SourceWriter, step: RoundGroup, env: Env) -> Env:
-    rounds, v = env.rounds[step.closure], step.variable
-    at = _at(step.closure, env)
-    begin = f"{rounds.offsets[v]}[u({at})]"
-    size = f"({rounds.offsets[v]}[u({at} + 1)] - {begin})"
-    place = GroupPlace(rounds.rows[v], begin, size)
-    extent = group_extent(w, place, f"{size} > 0" if step.least == 0 else None)
+    place = _place(step.closure, step.variable, env)
+    extent = group_extent(w, place, f"{place.count} > 0" if step.least == 0 else None)
     return replace(
         env,
-        scope={**env.scope, v: place},
+        scope={**env.scope, step.variable: place},
         extents={**env.extents, step.path: extent},
     )
+
+
+def round_groups(w: SourceWriter, step: RoundGroups, env: Env) -> Env:
+    """The rounds of the closure inside follow each other, so the first that a variable binds is in
+    the first round that binds it, and the last in the last."""
+    places = {v: _place(step.closure, v, env) for v in step.variables}
+    whole = around([group_extent(w, p, f"{p.count} > 0") for p in places.values()], False)
+    assert whole is not None, "a round binds something"
+    return replace(env, scope={**env.scope, **places}, extents={**env.extents, step.path: whole})
+
+
+def _place(closure: Path, variable: str, env: Env) -> GroupPlace:
+    """What a variable binds in the round at hand."""
+    rounds, at = env.rounds[closure], _at(closure, env)
+    begin = f"{rounds.offsets[variable]}[u({at})]"
+    size = f"({rounds.offsets[variable]}[u({at} + 1)] - {begin})"
+    return GroupPlace(rounds.rows[variable], begin, size)
 
 
 def write_pick_round(w: SourceWriter, step: PickRound, env: Env, then: Then) -> None:

@@ -43,6 +43,7 @@ from cepheid.engine.automaton.instructions import (
     Require,
     RoundEvent,
     RoundGroup,
+    RoundGroups,
     Search,
     Start,
     TakeFirst,
@@ -57,6 +58,7 @@ from cepheid.engine.automaton.program import Program
 from cepheid.engine.automaton.source.checks import (
     round_event,
     round_group,
+    round_groups,
     write_checks,
     write_distinct,
     write_interruption,
@@ -264,6 +266,8 @@ def _noted(w: SourceWriter, step: Note, env: Env) -> Env:
             return round_event(w, step, env)
         case RoundGroup():
             return round_group(w, step, env)
+        case RoundGroups():
+            return round_groups(w, step, env)
         case _:
             assert_never(step)
 

@@ -197,9 +197,12 @@ class SourceWriter:
 
     def lowering(self, env: Env, duration: str | None = None) -> Reading:
         prefix = self.code.name("t") + "_"
-        rounds = {v: chosen for chosen in env.rounds.values() for v in chosen.rows}
+        # Where rounds are gone through, a group is that of the round at hand.
+        at_hand = {v for path in env.turns for v in env.rounds[path].rows}
+        rounds = {v: r for r in env.rounds.values() for v in r.rows if v not in at_hand}
+        companions = {v: t for v, t in self.companions.items() if v not in at_hand}
         scope = dict(env.scope)
-        return Reading(self.inputs, scope, prefix, duration, self.companions, self.folds, rounds)
+        return Reading(self.inputs, scope, prefix, duration, companions, self.folds, rounds)
 
     @contextmanager
     def holding(self, env: Env, criteria: Sequence[Criterion]) -> Iterator[None]:
