@@ -6,8 +6,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+import cepheid as cep
 from cepheid.algebra import Schema, Type, bind
 from cepheid.answers import AnswerFold
+from cepheid.errors import StateLimitError
 from cepheid.language import parse
 from cepheid.options import Options
 from cepheid.planner import prepare
@@ -48,3 +50,23 @@ def test_what_is_over_is_dropped(window: str, most: int) -> None:
     assert max(held[90:]) <= max(held[30:90])
     answers += sum(answer.num_rows for answer in fold.finish())
     assert answers >= GROUPS
+
+
+@pytest.mark.parametrize("pushed", [1, 4, 30])
+def test_a_limit_is_noticed_while_windows_are_open(pushed: int) -> None:
+    """With the push after which more are held, or a little later: an eighth of the limit may wait
+    to be merged with the others."""
+    text = "FROM a GROUP BY a.id, TUMBLE(10000) RETURN a.id, count(*) AS n"
+    schema = pa.schema([("ts", pa.int64()), ("id", pa.int64()), ("x", pa.int64())])
+    session = cep.open(text, schema, time="ts", limit=cep.Limit(total=24))
+    held = 0
+    with pytest.raises(StateLimitError, match="groups and slices of windows, more than limit="):
+        while held < 24 + 24 // 8 + pushed:
+            ids = range(held, held + pushed)
+            session.push(pa.table({"ts": ids, "id": ids, "x": ids}, schema=schema))
+            held += pushed
+    few = cep.open(text, schema, time="ts", limit=cep.Limit(total=24))
+    for n in range(50):  # of the same groups
+        times = range(24 * n, 24 * (n + 1))
+        few.push(pa.table({"ts": times, "id": range(24), "x": times}, schema=schema))
+    assert few.advance(10_000).num_rows == 24

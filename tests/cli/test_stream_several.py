@@ -140,6 +140,12 @@ def committed(folder: Path) -> list[tuple[int, ...]]:
     return sorted(tuple(v for k, v in row.items() if not k.startswith("match")) for row in rows)
 
 
+def letters(folder: Path) -> list[tuple[str, int]]:
+    """The reasons of the rows that were left out, and their ids."""
+    lines = [line for file in folder.iterdir() for line in file.read_text().splitlines()]
+    return [(letter["reason"], letter["row"]["id"]) for letter in map(json.loads, lines)]
+
+
 def offsets(place: Path) -> Iterator[Path]:
     return (place / "state/queries/outputs").glob("*/offsets/[0-9]*")
 
@@ -156,7 +162,8 @@ def test_queries_that_read_each_other_resume_together(place: Path) -> None:
     assert told.endswith("resume with the same command")
 
     # Killed in the middle of a batch, whichever it is, and then once more before any.
-    add_parquet(place / "in", "2.parquet", (3, "C", 1, 9), (4, "B", 2, 7), (5, "C", 2, 7))
+    late = (1, "A", 9, 1)
+    add_parquet(place / "in", "2.parquet", late, (3, "C", 1, 9), (4, "B", 2, 7), (5, "C", 2, 7))
     second, known = Stream(place), len(list(offsets(place)))
     second.wait(lambda: len(list(offsets(place))) > known)
     second.kill(signal.SIGKILL)
@@ -177,6 +184,8 @@ def test_queries_that_read_each_other_resume_together(place: Path) -> None:
     ]
     assert committed(place / "out/Pair.parquet") == [(1, 1, 6), (2, 3, 7)]
     assert committed(place / "out/after.parquet") == [(1, 1, 9), (2, 3, 8)]
+    assert letters(place / "state/rejected/rows/Pair") == [("late", 9)]
+    assert letters(place / "state/rejected/rows/after") == [("late", 9)]
 
     (place / "pair.cep").write_text(PAIR.replace("10 seconds", "20 seconds"))
     add_parquet(place / "in", "6.parquet", (500, "D", 0, 0))
@@ -194,8 +203,6 @@ def test_queries_that_read_events_alone_keep_their_late_rows(place: Path) -> Non
     done = finished()
     assert done.returncode == 0, done.stderr
     assert "Pair: done after " in done.stdout
-    (late,) = (place / "state/rejected/rows/Pair").iterdir()
-    (letter,) = map(json.loads, late.read_text().splitlines())
-    assert letter["reason"] == "late" and letter["row"]["id"] == 7
+    assert letters(place / "state/rejected/rows/Pair") == [("late", 7)]
     assert committed(place / "out/Pair.parquet") == [(1, 1, 6)]
     assert committed(place / "out/after.parquet") == [(6,)]

@@ -117,9 +117,8 @@ def test_until_leaves_open_windows_out() -> None:
 def test_a_limit_bounds_groups() -> None:
     grouped = "FROM A a GROUP BY a.x, TUMBLE(100)"
     session = cep.open(grouped, COLUMNS, limit=cep.Limit(total=2), **NAMED)
-    session.push([{"ts": n, "type": "A", "x": n} for n in range(3)])
     with pytest.raises(cep.StateLimitError, match="GROUP BY holds 3 groups and slices"):
-        session.close()
+        session.push([{"ts": n, "type": "A", "x": n} for n in range(3)])
 
 
 def test_endless_data_need_a_window() -> None:

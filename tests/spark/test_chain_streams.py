@@ -184,7 +184,6 @@ REFUSED = [
         "answers of `Busy` about windows without matches",
     ),
     (CHAINS["SameKey"], {"heartbeat": "1 second"}, "queries that read each other's matches wait"),
-    (CHAINS["SameKey"], {"dead_letters": True}, "dead_letters= isn't possible where queries read"),
 ]
 
 

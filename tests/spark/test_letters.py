@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 import cepheid as cep
 from cepheid.errors import OptionError
-from tests.spark.streaming_harness import Course, Outcome, run
+from tests.spark.streaming_harness import Course, Outcome, run, run_twice
 
 pytestmark = pytest.mark.classic
 
@@ -95,6 +95,49 @@ def test_of_a_query(spark: SparkSession, tmp_path: Path) -> None:
     # Three rows are late, for both of the queries that have a watermark.
     assert outcome.total("late") == 6
     assert (outcome.total("rejected"), outcome.total("future")) == (3, 3)
+
+
+PAIR = (
+    "INTO Pair PATTERN A a ; B b WHERE [id] WITHIN 10 seconds "
+    "RETURN a.id AS id, a.note AS a, b.note AS b"
+)
+CHAINS = {
+    "one operator": "PATTERN Pair p ; C c WHERE [id] WITHIN 9 seconds",
+    "two operators": "PATTERN Pair p ; C c WHERE p.a < c.note WITHIN 9 seconds",
+    "answers": "FROM Pair p GROUP BY TUMBLE(30 seconds) HAVING count(*) > 0",
+}
+
+
+@pytest.mark.parametrize("again", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_of_queries_that_read_matches(spark: SparkSession, tmp_path: Path, again: bool) -> None:
+    """Each comes once for every result, whichever of its queries could take the row."""
+    parts = [*PARTS[:3], part((22, "C", 7, "d"), (23, "B", 1, "e"), (24, "C", 1, "g")), PARTS[-1]]
+    returned = {"answers": "RETURN first(p.a) AS a, last(p.b) AS b"}
+    courses = [
+        Course(
+            name,
+            [PAIR, f"INTO `{name}` {text} {returned.get(name, 'RETURN p.a AS a, c.note AS b')}"],
+            parts,
+            {"time": "ts", "type": "name", "dead_letters": ["note"]},
+            5,
+        )
+        for name, text in CHAINS.items()
+    ]
+    outcome = (run_twice if again else run)(spark, tmp_path, courses)
+    pair_alone = [("future", "9999"), ("late", "late"), ("no time", "no time")]
+    with_c = [("future", "9999"), ("late", "late"), ("late", "late"), ("no time", "no time")]
+    for name in CHAINS:
+        assert letters(outcome, name) == (pair_alone if name == "answers" else with_c), name
+    assert matches(outcome, "one operator") == [("c", "g")]
+    assert matches(outcome, "two operators") == [("c", "g")]
+    assert matches(outcome, "answers") == [("c", "e")]
+    late = [
+        row["dead_letter"]["row"]
+        for row in outcome.matches["two operators"]
+        if row["dead_letter"] and row["dead_letter"]["reason"] == "late"
+    ]
+    assert sorted(row["name"] for row in late) == ["B", "C"]
+    assert all(row["ts"].startswith("1970-01-01T00:00:1") for row in late)
 
 
 @pytest.mark.slow

@@ -113,8 +113,18 @@ class AnswerFold:
     def _add(self, cells: PartialGroups) -> None:
         self._pending.append(cells)
         self._due = min(self._due, self._windows.due(cells))
-        if sum(map(len, self._pending[1:])) > max(_PENDING, len(self._pending[0])):
+        first, *others = map(len, self._pending)
+        if sum(others) > self._most_pending(first):
             self._cells()
+
+    def _most_pending(self, merged: int) -> int:
+        """How many cells may wait to be merged with those that are. With a limit, so few that they
+        are hardly beyond it."""
+        most = max(_PENDING, merged)
+        if self._most_cells is None:
+            return most
+        left = self._most_cells - merged
+        return min(most, max(left, self._most_cells // 8)) if left >= 0 else -1
 
     def _cells(self) -> PartialGroups:
         """All that is pending, in order and merged."""

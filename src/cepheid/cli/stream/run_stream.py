@@ -53,7 +53,6 @@ from cepheid.files.formats import Format, spark_format
 from cepheid.options import AUTO, Options
 from cepheid.query import Query
 from cepheid.query.chains import match_streams
-from cepheid.query.several import arranged
 from cepheid.spark.columns.schema import arrow_schema
 from cepheid.spark.event_files.text_values import for_text
 from cepheid.spark.start.session import local_session
@@ -239,16 +238,11 @@ def _several(
     queries: Sequence[Query], data: Any, options: Options, target: StreamTarget
 ) -> dict[str, DataFrame]:
     """The matches of each; the rows that are late for each have a folder of their own."""
-    steps = arranged(queries, data.keys() if isinstance(data, Mapping) else None)
-    chained = any(step.labels for step in steps)  # whose late rows are only counted
-    found = match_streams(data, queries, replace(options, dead_letters=not chained))
-    frames = {}
-    for name, title in output_names(queries).items():
-        frame = found[name]
-        if not chained:
-            frame = divert(frame, target.rejected / ROWS / title)
-        frames[f"{OUTPUTS}/{title}"] = frame
-    return frames
+    found = match_streams(data, queries, options)
+    return {
+        f"{OUTPUTS}/{title}": divert(found[name], target.rejected / ROWS / title)
+        for name, title in output_names(queries).items()
+    }
 
 
 def _events(spark: SparkSession, folders: Sequence[Folder], target: StreamTarget) -> Any:

@@ -139,11 +139,6 @@ def match_stream(
 
 def refuse_in_chains(options: Options) -> None:
     """Refuse what a query that reads the results of others, or is read by them, can't have."""
-    if options.dead_letters is not False:
-        raise OptionError(
-            "dead_letters= isn't possible where queries read each other's matches: pass it to a "
-            "query by itself that reads the same events"
-        )
     if options.heartbeat is not None:
         raise OptionError(
             "heartbeat= lets the time of each bucket go on, and queries that read each other's "

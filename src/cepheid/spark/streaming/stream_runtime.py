@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -18,6 +18,7 @@ from cepheid.spark.batch import (
 )
 from cepheid.spark.batch_runtime import SparkBatch
 from cepheid.spark.columns.entrance import entered
+from cepheid.spark.streaming.chain_letters import with_letters
 from cepheid.spark.streaming.chained_streams import ChainedStreams
 from cepheid.spark.streaming.clock.ahead import hold_back
 from cepheid.spark.streaming.clock.time import delay_of, watermark_of, with_watermark
@@ -74,5 +75,9 @@ class SparkStream(SparkBatch):
             raise DataError("several streams must all be streaming DataFrames, or none of them")
         watermark = watermark_of(given, options.time)
         kept = {n: with_watermark(hold_back(f, options), options.time) for n, f in frames.items()}
+        wanted, options = options, replace(options, dead_letters=False)
         chains = ChainedStreams(queries, kept, named, options, watermark)
-        return {name: chains.result(query) for name, query in queries.items()}
+        results = {name: chains.result(query) for name, query in queries.items()}
+        if wanted.dead_letters is False:
+            return results
+        return {n: with_letters(chains, queries[n], found, wanted) for n, found in results.items()}

@@ -123,7 +123,7 @@ def bucketed(
     more = [name for name in carried or () if name not in sent]
     more += [] if carried is None else [REASON_COLUMN]
     rows = _with_buckets(
-        source, layout, count, rows, ShippedRows(_taken(source, kept), tuple(more))
+        source, layout, count, rows, ShippedRows(taken_rows(source, kept), tuple(more))
     )
     if source.results:  # of which none is late
         is_event = ~named(STREAM_COLUMN).isin(*source.results)
@@ -187,7 +187,7 @@ def _complete(key: Sequence[Column]) -> Column:
     return combine(and_, [part.isNotNull() for part in key])
 
 
-def _taken(source: EventSource, in_time: Column) -> Column:
+def taken_rows(source: EventSource, in_time: Column) -> Column:
     """Whether some variable can take a row, or it is counted."""
     condition = None if in_events(source.plan) else relevant(source.classes)
     return in_time if condition is None else in_time & F.coalesce(condition, F.lit(False))
