@@ -26,6 +26,7 @@ NUMBERS: dict[str, tuple[int, int]] = {
     "at once": (8, 100),
     "bounds": (40, 100),
     "canonical text": (80, 500),
+    "changed sets": (30, 150),
     "counted branches": (40, 1000),
     "counted chains": (30, 1000),
     "counted patterns": (1, 20),

@@ -21,7 +21,7 @@ from cepheid.query import Query, options_of
 from cepheid.query.runtimes import runtime_of
 from cepheid.query.several_endless import is_endless
 from cepheid.reasons.looked_at import Amount
-from cepheid.rules.compile.compilations import Compilations, Compile
+from cepheid.rules.compile.compilations import Compilations, Compile, TemplateLeft
 from cepheid.rules.explain.set_explanation import SetExplanation, explained
 from cepheid.rules.explain.set_funnels import MOST_RULES, SetFunnels
 from cepheid.rules.findings import Finding, of_query
@@ -248,15 +248,18 @@ class RuleSet(Mapping[str, Rule]):
         return pa.array(wanted, pa.string())
 
     def _filtered(self, names: pa.Array | pa.ChunkedArray, *, keep: bool) -> RuleSet:
-        templates = []
+        left: list[TemplateLeft] = []
         for template in self.templates:
             mask = pc.is_in(template.names, names)
             mask = mask if keep else pc.invert(mask)
             if pc.all(mask).as_py():
-                templates.append(template)
-            elif pc.any(mask).as_py():
-                templates.append(template.where(mask))
-        return RuleSet(tuple(templates))
+                left.append((template, template))
+            else:
+                left.append((template, template.where(mask) if pc.any(mask).as_py() else None))
+        filtered = _unchecked(tuple(after for _, after in left if after is not None))
+        if not keep and _KEPT in vars(self):
+            vars(filtered)[_KEPT] = self._kept.without(left, names)
+        return filtered
 
     @contextmanager
     def _naming_rows(self, data: Any, options: Options) -> Iterator[None]:
@@ -322,10 +325,11 @@ class RuleSet(Mapping[str, Rule]):
                 "compile is for data with an end: a stream compiles its rules when it starts, and "
                 "only the new ones when they change"
             )
-        compiled = RuleSet(self.templates, self.skipped)
-        kept = Compilations(asked=True)
+        compiled = _unchecked(self.templates, self.skipped)
+        kept = Compilations(asked=True, before=self._kept.known)
         with self._naming_rows(data, chosen):
             set_runtime_of(data).compiled(self.templates, data, chosen, kept.compiled)
+        kept.before = ()  # what of it was needed is in what was compiled
         vars(compiled)[_KEPT] = kept
         return compiled
 
@@ -390,7 +394,7 @@ class RuleSet(Mapping[str, Rule]):
         chosen = options_of(options, named)
         with self._naming_rows(data, chosen):
             runtime = set_runtime_of(data)
-            return explained(*runtime.explain(self.templates, data, chosen, self._compile))
+            return explained(*runtime.explain(self.templates, data, chosen, self._kept.whole))
 
     @takes_options
     def funnel(
@@ -493,17 +497,27 @@ def _named(query: str | Query, name: str) -> Query:
     return replace(query, name=name) if query.name == Query.name else query
 
 
+def _unchecked(templates: tuple[Template, ...], skipped: tuple[Finding, ...] = ()) -> RuleSet:
+    """A set of rules of which nothing is new: leaving some out makes nothing wrong."""
+    rules = object.__new__(RuleSet)
+    object.__setattr__(rules, "templates", templates)
+    object.__setattr__(rules, "skipped", skipped)
+    return rules
+
+
 def _joined(left: RuleSet, right: RuleSet) -> RuleSet:
     """The rules of two sets without a name in common. Each has been checked by itself, and is
     checked together only where rules of one may have something to do with those of the other."""
     templates = (*left.templates, *right.templates)
     relations = left._relations.beside(right._relations)
     if relations is None:
-        return RuleSet(templates)
-    joined = object.__new__(RuleSet)
-    object.__setattr__(joined, "templates", templates)
-    begin = len(left._index)
-    names = {name: begin + at for name, at in right._index.items()}
-    vars(joined)["_index"] = {**left._index, **names}
-    vars(joined)["_relations"] = relations
+        joined = RuleSet(templates)
+    else:
+        joined = _unchecked(templates)
+        begin = len(left._index)
+        names = {name: begin + at for name, at in right._index.items()}
+        vars(joined)["_index"] = {**left._index, **names}
+        vars(joined)["_relations"] = relations
+    if _KEPT in vars(left):
+        vars(joined)[_KEPT] = Compilations(before=left._kept.known)
     return joined

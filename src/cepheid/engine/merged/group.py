@@ -31,10 +31,14 @@ MOST_VALUES = 100
 greatest."""
 
 
+GONE = -1
+"""The number of a rule that was taken out of its set."""
+
+
 @dataclass(frozen=True)
 class RuleGroup:
-    """A group of rules. `numbers` are the global numbers of the rules of each branch; `key` is a
-    column that partitions the events of all of them, if there is one."""
+    """A group of rules. `numbers` are the global numbers of the rules of each branch, or GONE;
+    `key` is a column that partitions the events of all of them, if there is one."""
 
     merged: Merged
     numbers: tuple[NDArray[np.int64], ...]
@@ -91,7 +95,10 @@ class GroupMachines:
         for machine, share in zip(self._machines, shares, strict=True):
             for attributed in machine.push(share):
                 numbers = self._group.numbers[attributed.branch][attributed.rules]
-                yield alert_rows(self._rules, numbers, attributed.matches, self._schema)
+                found, there = attributed.matches, numbers != GONE
+                if not there.all():
+                    numbers, found = numbers[there], found.filter(pa.array(there))
+                yield alert_rows(self._rules, numbers, found, self._schema)
 
 
 def matches(

@@ -33,7 +33,7 @@ from cepheid.rewrites.conditions.constants import spread
 from cepheid.rules.compile.alert_values import rule_columns, with_key
 from cepheid.rules.compile.dealt_queries import (
     ANSWERS,
-    Binding,
+    RowBinding,
     dealt,
     dealt_lists,
 )
@@ -266,7 +266,7 @@ def _branch(
     windows: list[str],
     target: RuleTarget,
 ) -> TemplateRules:
-    bound = Binding(template, target)
+    bound = RowBinding(template, target)
     longest, sizes = bound.longest_window(rows, windows, fixed)
     if longest.answers is not None:
         raise NoPath(ANSWERS)
@@ -308,7 +308,7 @@ def _of_template(candidate: RuleCandidate, target: RuleTarget) -> Iterator[Alone
     if len(candidate.rows) == 1 or not template.parameters:
         yield candidate
         return
-    bound = Binding(template, target)
+    bound = RowBinding(template, target)
     shapes = shaping(template)
     some = template.values(int(candidate.rows[0]))
     example = bound(candidate.rows, {name: some[name] for name in shapes})

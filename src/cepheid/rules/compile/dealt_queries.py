@@ -36,7 +36,7 @@ NO_WINDOW = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True)
-class Binding:
+class RowBinding:
     """Binds rows of a template with some values fixed."""
 
     template: Template
@@ -72,10 +72,11 @@ def dealt_lists(candidate: RuleCandidate, target: RuleTarget) -> tuple[Alone, ..
     """Queries for all rules of a template, whose lists are looked up in an index."""
     template = candidate.unit.template
     shapes = set(shaping(template)).difference(lists(template, candidate.rows))
-    return tuple(_of_shapes(candidate, sorted(shapes), Binding(template, target), target.options))
+    bound = RowBinding(template, target)
+    return tuple(_of_shapes(candidate, sorted(shapes), bound, target.options))
 
 
-def dealt(candidate: RuleCandidate, bound: Binding) -> list[Alone]:
+def dealt(candidate: RuleCandidate, bound: RowBinding) -> list[Alone]:
     """Queries over dealt events for the rules of a template; if its windows differ, that may be a
     condition on events."""
     template, target = candidate.unit.template, bound.target
@@ -99,7 +100,7 @@ def _with_own_windows(candidate: RuleCandidate, own: Template, target: RuleTarge
     unit = replace(candidate.unit, template=own)
     whole = replace(candidate, unit=unit)
     shapes = [name for name in shaping(own) if name != WINDOW]
-    queries = _of_shapes(whole, shapes, Binding(own, target), target.options)
+    queries = _of_shapes(whole, shapes, RowBinding(own, target), target.options)
     query = candidate.unit.template.query
     tested = [tuple("the window" if f":{WINDOW}" in t else t for t in q.tested) for q in queries]
     return [
@@ -109,7 +110,7 @@ def _with_own_windows(candidate: RuleCandidate, own: Template, target: RuleTarge
 
 
 def _of_shapes(
-    candidate: RuleCandidate, shapes: list[str], bound: Binding, options: Options
+    candidate: RuleCandidate, shapes: list[str], bound: RowBinding, options: Options
 ) -> list[Alone]:
     """A query over dealt events for all rows that agree in these parameters."""
     template = candidate.unit.template

@@ -19,7 +19,7 @@ from cepheid.engine.attribution.owners import alerts_of_queries, gathered
 from cepheid.engine.attribution.throttled import throttled
 from cepheid.engine.attribution.typed_rows import typed
 from cepheid.engine.match_schema import MATCH_END
-from cepheid.engine.merged.group import matches
+from cepheid.engine.merged.group import GONE, matches
 from cepheid.engine.rows.clock import times
 from cepheid.engine.rows.event_types import types_in
 from cepheid.engine.rows.order import sorted_by
@@ -154,7 +154,8 @@ def _queries(compiled: CompiledRules) -> Iterator[tuple[BoundQuery, str]]:
     names = compiled.rules[RULE]
     for group in compiled.groups:
         for branch, numbers in zip(group.merged.branches, group.numbers, strict=True):
-            yield branch.path.query, names[int(numbers[0])].as_py()
+            for number in numbers[numbers != GONE][:1].tolist():
+                yield branch.path.query, names[number].as_py()
     for query in compiled.alone:
         yield query.bound, names[int(query.rules[0])].as_py()
 
