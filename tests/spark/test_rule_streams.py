@@ -148,17 +148,31 @@ def test_throttled_alerts_are_those_of_a_table_after_a_restart(
 ) -> None:
     folder, table = Folder(spark, tmp_path), events(120)
     rules = in_seconds(RULES.select(["rise-1", "many", "quiet", "big"]))
+    told: Counter[str] = Counter()
+    held: set[str] = set()
     for begin in range(0, 120, 40):
         folder.add(table.slice(begin, 40))
         found = rules.match(folder.stream(), buckets=2, throttle="15 seconds", **OPTIONS)
         query = folder.run(found)
+        for progress in query.recentProgress:
+            status = cep.status(progress)
+            told.update({f"{n} given": figures.matches for n, figures in status.rules.items()})
+            told.update({f"{n} left out": f.suppressed for n, f in status.rules.items()})
+            held.update(name for name, run in status.runs.items() if run.seconds and run.held)
     end = table.slice(0, 1).set_column(1, "ts", pa.array([10**10], pa.timestamp("us", "UTC")))
     folder.add(end.set_column(2, "type", pa.array(["X"])))
     query = folder.run(rules.match(folder.stream(), buckets=2, throttle="15 seconds", **OPTIONS))
     want = rules.match(table, throttle="15 seconds", **OPTIONS)
     assert folder.found() == rows(want)
     assert rules.match(table, **OPTIONS).num_rows > want.num_rows
-    assert cep.status(query).totals is not None
+    told.update({f"{n} given": f.matches for n, f in cep.status(query).rules.items()})
+    told.update({f"{n} left out": f.suppressed for n, f in cep.status(query).rules.items()})
+    every = Counter(rules.match(table, **OPTIONS)["rule"].to_pylist())
+    given = Counter(want["rule"].to_pylist())
+    for name in rules:
+        assert told[f"{name} given"] == given[name]
+        assert told[f"{name} left out"] == every[name] - given[name]
+    assert held
 
 
 CHAINED = cep.RuleSet.of(

@@ -107,7 +107,8 @@ class RulesCluster:
         self.columns = columns or table(flat, ()).schema
         self.read = read or self.columns
         self.schema = rules_schema(self.columns, options, self.read)
-        self.found = alert_schema(pa.table({"rule": pa.array([], pa.string())}), pa.int64())
+        texts = pa.array([], pa.string())
+        self.found = alert_schema(pa.table({"rule": texts, "template": texts}), pa.int64())
         self.jobs = {key: self.job(key, tuple(keys)) for key in keys}
         self.cells: dict[Any, Cells] = {}
         self.workers: list[dict[Any, RuleBucket]] = [{} for _ in range(weather.workers)]

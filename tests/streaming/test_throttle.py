@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +15,7 @@ from cepheid.rules import RuleSet
 from cepheid.rules.run.passes import passes
 from cepheid.rules.run.portable import encoded
 from cepheid.streaming.buckets.rule_bucket import RulesVersion
+from cepheid.streaming.rule_figures import FiguresOfRules
 from tests.streaming.simulation import Weather
 from tests.streaming.test_rules import RulesCluster
 
@@ -99,3 +101,22 @@ def test_what_is_remembered_has_an_end() -> None:
     for worker in stream.workers:
         for bucket in worker.values():
             assert not bucket._throttled._last and not bucket._throttled.waits
+
+
+def test_figures_of_rules() -> None:
+    table = events(2)
+    stream = cluster(Weather(2, buckets=1, workers=1), table)
+    found = stream.batch(table, version(RULES))
+    every = RULES.match(table, **OPTIONS)["rule"].to_pylist()
+    figures = FiguresOfRules()
+    for worker in stream.workers:
+        for bucket in worker.values():
+            figures = figures.plus(FiguresOfRules.of_json([bucket.figures().to_json()]))
+    given = [row["rule"] for row in found]
+    assert {n: f.matches for n, f in figures.rules.items() if f.matches} == Counter(given)
+    for name in ("any", "pair", "own"):
+        figure = figures.rules[name]
+        assert (figure.template, figure.matches + figure.suppressed) == (name, every.count(name))
+    assert sum(run.rules for run in figures.runs.values()) == len(RULES)
+    assert all(run.seconds > 0 for run in figures.runs.values())
+    assert max(run.held or 0 for run in figures.runs.values()) > 0

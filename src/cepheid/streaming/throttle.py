@@ -8,6 +8,7 @@ the end of the last alert of each rule and key, as long as it leaves others out.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -15,10 +16,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cepheid.engine.attribution.json_rows import KEY, RULE
+from cepheid.engine.attribution.json_rows import KEY, RULE, TEMPLATE
 from cepheid.engine.match_schema import MATCH_END, MATCH_START
 from cepheid.engine.rows.clock import times
 from cepheid.streaming.cells import arrow_bytes, table_of
+from cepheid.streaming.rule_figures import RuleName
 
 FOREVER = 1 << 62
 
@@ -46,7 +48,7 @@ class Throttled:
     def __init__(self, schema: pa.Schema) -> None:
         self._last: dict[tuple[str, str | None], int] = {}
         self._held = schema.empty_table()
-        self.suppressed: dict[str, int] = {}
+        self.suppressed = Counter[RuleName]()
         self.total = 0
 
     def step(
@@ -54,7 +56,7 @@ class Throttled:
     ) -> pa.Table:
         """The alerts that are kept, of these and those that waited, when time has come so far."""
         come = pa.Table.from_batches(list(alerts), self._held.schema)
-        self.suppressed = {}
+        self.suppressed = Counter()
         every = pa.concat_tables([self._held, come])
         if not every.num_rows:
             self._forget(throttle, watermark)
@@ -88,7 +90,7 @@ class Throttled:
             if name in throttle.exempt:
                 kept.append(at)
             elif last is not None and end - last < throttle.pause:
-                self.suppressed[name] = self.suppressed.get(name, 0) + 1
+                self.suppressed[name, every[TEMPLATE][at].as_py()] += 1
                 self.total += 1
             else:
                 self._last[place] = end

@@ -90,6 +90,11 @@ class MergedEngine:
         return HeldRows(n, base, self._names)
 
     @property
+    def instances(self) -> int:
+        """Partial matches that are held, some of which may be over."""
+        return 0 if self._machine is None else self._machine.instances
+
+    @property
     def last(self) -> pa.RecordBatch | None:
         return self._ticker.save().last
 

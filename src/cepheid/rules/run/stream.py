@@ -138,9 +138,9 @@ def _one_bucket(templates: Sequence[Template]) -> str:
             "which it reads, so all events go through one bucket for them, on one core; return "
             f"the key of `{name}`, and connect by it in WHERE, such as [id]"
         )
-    names = ", ".join(f"`{template.name}`" for template in templates[:3])
+    shown = ", ".join(f"`{template.name}`" for template in templates[:3])
     more = f" and {len(templates) - 3} more" if len(templates) > 3 else ""
     return (
-        f"no key connects the variables of {names}{more}, so all events go through one bucket for "
+        f"no key connects the variables of {shown}{more}, so all events go through one bucket for "
         "them, on one core; connect the variables by a key in WHERE, such as [id]"
     )

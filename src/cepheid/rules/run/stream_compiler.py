@@ -50,6 +50,7 @@ from cepheid.streaming.buckets.rule_bucket import (
     RulesProgram,
     RulesVersion,
 )
+from cepheid.streaming.rule_figures import NamedRules
 from cepheid.streaming.signature import answers_signature, signature
 from cepheid.streaming.throttle import Throttle
 
@@ -251,6 +252,7 @@ def _program(compiler: StreamCompiler, generations: Generations, parts: _Parts) 
     members = [
         Member(
             f"{generations[place].number}.{n}",
+            _named(parts.rules, [attribution.numbers for attribution in attributions]),
             _job(compiler, run),
             partial(alerts_of_queries, parts.rules, attributions, schema=compiler.alert_schema),
             run.members[0].variants,
@@ -258,7 +260,13 @@ def _program(compiler: StreamCompiler, generations: Generations, parts: _Parts) 
         for (place, n), (run, attributions) in parts.runs.items()
     ]
     chained = rule_chains(parts.following, compiler.alert_schema, compiler.options)
-    return RulesProgram(merged, tuple(members), parts.throttle, chained)
+    of_group = _named(parts.rules, () if parts.group is None else parts.group.numbers)
+    return RulesProgram(merged, of_group, tuple(members), parts.throttle, chained)
+
+
+def _named(rules: pa.Table, numbers: Sequence[Ints]) -> NamedRules:
+    own = np.unique(np.concatenate([np.zeros(0, np.int64), *numbers]))
+    return NamedRules(rules[RULE][int(own[0])].as_py(), len(own)) if len(own) else NamedRules()
 
 
 def _job(compiler: StreamCompiler, run: EngineRun) -> Job:

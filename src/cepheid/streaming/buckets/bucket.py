@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from cepheid.algebra.types import STREAM_COLUMN
 from cepheid.engine.counts import Counts
 from cepheid.engine.end_of_data import end
+from cepheid.engine.merged.engine import MergedEngine
 from cepheid.engine.operators.base import FOREVER
 from cepheid.engine.rows.classes import narrowed
 from cepheid.engine.rows.clock import times
@@ -321,6 +322,18 @@ class Bucket:
         if figure in ("shed", "undecided"):
             return int(getattr(self._engine.counts, figure))
         return int(getattr(self.report(), figure))
+
+    @property
+    def partial_matches(self) -> int | None:
+        """The most that one operator has held at once; of merged rules, those that are held now.
+        None where none are made."""
+        match self._engine:
+            case Engine() as engine:
+                return max((node.peak for node in engine.profile().nodes.values()), default=0)
+            case MergedEngine() as merged:
+                return merged.instances
+            case _:
+                return None
 
     @property
     def match_schema(self) -> pa.Schema:

@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from time import perf_counter
 from typing import Protocol
 
 import pyarrow as pa
@@ -24,6 +26,14 @@ from cepheid.streaming.buckets.bucket import Bucket, Job, open_bucket
 from cepheid.streaming.buckets.rule_chains import NO_CHAINS, ReadingRule, RuleChains
 from cepheid.streaming.cells import Cells, Region, framed, unframed
 from cepheid.streaming.report import Report
+from cepheid.streaming.rule_figures import (
+    FiguresOfRules,
+    NamedRules,
+    RuleName,
+    RunFigures,
+    counted,
+    figures_of,
+)
 from cepheid.streaming.saved import TOKEN, token_of
 from cepheid.streaming.signature import Signature, require_same
 from cepheid.streaming.throttle import Throttle, Throttled
@@ -49,10 +59,11 @@ Generations = tuple[Generation, ...]
 
 @dataclass(frozen=True)
 class Member:
-    """A query that runs on its own, its unique name, and how its matches become alerts. With
-    `variants`, events are dealt to those."""
+    """A query that runs on its own for some `rules`, its unique name, and how its matches become
+    alerts. With `variants`, events are dealt to those."""
 
     name: str
+    rules: NamedRules
     job: Job
     to_alerts: Callable[[pa.RecordBatch], pa.RecordBatch]
     variants: Variants | None = None
@@ -77,6 +88,7 @@ class RulesProgram:
     alerts are given out."""
 
     merged: Job
+    merged_rules: NamedRules
     members: tuple[Member, ...]
     throttle: Throttle | None = None
     chains: RuleChains = NO_CHAINS
@@ -170,6 +182,8 @@ class RuleBucket:
         self._members: dict[str, Bucket] = {}
         self._throttled = Throttled(self._merged.match_schema)
         self._matches = 0
+        self._given = Counter[RuleName]()
+        self._seconds: defaultdict[str, float] = defaultdict(float)
         self._refused = 0
         self.stayed: frozenset[str] | None = None
         """The rules that were there before the last change, and are the same; None before any."""
@@ -187,7 +201,11 @@ class RuleBucket:
         this batch: new ones, or those before."""
         self.token = None  # whatever fails from here on, this is no version that was saved
         self.follow(cells, rules or self.job.rules)
-        yield from self.match(self._merged.arrive(batches, watermark), watermark)
+        self._given.clear()
+        self._seconds.clear()
+        for alerts in self.match(self._merged.arrive(batches, watermark), watermark):
+            self._given.update(counted([alerts]))
+            yield alerts
 
     def follow(self, cells: Cells, rules: RulesVersion | None) -> None:
         """Switch to these rules, if they are others."""
@@ -214,14 +232,24 @@ class RuleBucket:
         found = list(self._of_events(rows, watermark))
         yield from found
         alerts = pa.Table.from_batches(found, self._merged.match_schema)
-        yield from chains.alerts(self._members, alerts, rows, watermark)
+        for rule, following in chains.alerts(self._members, alerts, rows, watermark):
+            yield from self._timed(rule.name, following)
 
     def _of_events(self, rows: pa.Table, watermark: int) -> Iterator[pa.RecordBatch]:
         """The alerts of rules that read events."""
-        yield from self._merged.match(rows, watermark)
+        yield from self._timed("", self._merged.match(rows, watermark))
         for member in self._program.members:
-            for matches in member.match(self._members[member.name], rows, watermark):
-                yield member.to_alerts(matches)
+            matches = member.match(self._members[member.name], rows, watermark)
+            yield from self._timed(member.name, map(member.to_alerts, matches))
+
+    def _timed(self, name: str, alerts: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Adds what it takes to find the alerts to the seconds of this part."""
+        begin = perf_counter()
+        for batch in alerts:
+            self._seconds[name] += perf_counter() - begin
+            yield batch
+            begin = perf_counter()
+        self._seconds[name] += perf_counter() - begin
 
     def finish(self, until: Callable[[Job], int | None]) -> Iterator[pa.RecordBatch]:
         """The last alerts, at the end of the data; `until` says how far time passes there. Merged
@@ -281,6 +309,20 @@ class RuleBucket:
         """Whether passing time alone can decide a match, without further rows."""
         return self._throttled.waits or any(part.waits for part in self.parts)
 
+    def figures(self) -> FiguresOfRules:
+        """What the rules did in this batch."""
+        program = self._program
+        named = [("", program.merged_rules, self._merged)]
+        named += [(part.name, part.rules, self._members[part.name]) for part in program.parts]
+        runs = {
+            rules.example: RunFigures(
+                rules.example, rules.count, round(self._seconds[name], 6), bucket.partial_matches
+            )
+            for name, rules, bucket in named
+            if rules.count
+        }
+        return FiguresOfRules(figures_of(self._given, self._throttled.suppressed), runs)
+
     @property
     def late_rows(self) -> pa.Table:
         """The late rows of this batch, with all their columns."""
@@ -297,7 +339,7 @@ class RuleBucket:
             size=merged.size + sum(report.size for report in others),
             replans=sum(report.replans for report in others),
             refused=self._refused,
-            suppressed=sum(self._throttled.suppressed.values()),
+            suppressed=self._throttled.suppressed.total(),
             ties=max(report.ties for report in (merged, *others)),  # the same events
         )
 

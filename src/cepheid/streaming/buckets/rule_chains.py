@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from cepheid.streaming.buckets.bucket import Bucket, Job
+from cepheid.streaming.rule_figures import NamedRules
 
 Tables = Mapping[int, pa.Table]
 """Matches as others read them, by the place of their template."""
@@ -26,6 +27,10 @@ class ReadingRule:
     returned: Callable[[pa.Table], pa.Table]
     to_alerts: Callable[[pa.RecordBatch], pa.RecordBatch]
 
+    @property
+    def rules(self) -> NamedRules:
+        return NamedRules(self.rule, 1)
+
 
 @dataclass(frozen=True)
 class RuleChains:
@@ -37,16 +42,26 @@ class RuleChains:
 
     def alerts(
         self, buckets: Mapping[str, Bucket], found: pa.Table, rows: pa.Table, watermark: int
-    ) -> Iterator[pa.RecordBatch]:
-        """The alerts of these rules, where the others have `found` alerts with these rows."""
+    ) -> Iterator[tuple[ReadingRule, Iterator[pa.RecordBatch]]]:
+        """Each rule, and its alerts, where the others have `found` alerts with these rows."""
         tables = {place: of(found) for place, of in self.sources.items()}
         for rule in self.rules:
-            bucket = buckets[rule.name]
-            read = rule.rows(rows, tables).to_batches()
-            matches = pa.Table.from_batches(bucket.step(read, watermark), bucket.match_schema)
-            yield from map(rule.to_alerts, matches.to_batches())
-            before = [tables[rule.place]] if rule.place in tables else []
-            tables[rule.place] = pa.concat_tables([*before, rule.returned(matches)])
+            yield rule, _alerts(rule, buckets[rule.name], rows, tables, watermark)
+
+
+def _alerts(
+    rule: ReadingRule,
+    bucket: Bucket,
+    rows: pa.Table,
+    tables: dict[int, pa.Table],
+    watermark: int,
+) -> Iterator[pa.RecordBatch]:
+    """The alerts of a rule; its matches are then in the tables."""
+    read = rule.rows(rows, tables).to_batches()
+    matches = pa.Table.from_batches(bucket.step(read, watermark), bucket.match_schema)
+    before = [tables[rule.place]] if rule.place in tables else []
+    tables[rule.place] = pa.concat_tables([*before, rule.returned(matches)])
+    yield from map(rule.to_alerts, matches.to_batches())
 
 
 NO_CHAINS = RuleChains()

@@ -89,7 +89,9 @@ class BucketWork:
             bucket.save(cells)
             keep(place, bucket)
         unread = late_among(packed[UNREAD], ticks)
-        yield report_row(number, replace(bucket.report(), late=late.num_rows + unread))
+        report = replace(bucket.report(), late=late.num_rows + unread)
+        figures = bucket.figures().to_json() if isinstance(bucket, RuleBucket) else None
+        yield report_row(number, report, figures)
         return self._wakes(bucket, reached)
 
     def _ends_quietly(self, cells: Cells, ticks: int) -> bool:

@@ -22,23 +22,26 @@ from cepheid.spark.streaming.clock.ahead import AHEAD
 from cepheid.spark.streaming.stateful.packed_rows import BUCKET, DATA
 from cepheid.spark.streaming.status.sums import Sums
 from cepheid.streaming.report import Report
+from cepheid.streaming.rule_figures import FiguresOfRules, RuleFigures, RunFigures
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 COUNTS = tuple(f.name for f in fields(Report))
-NO_REPORT = {BUCKET: [None], **{name: [0] for name in COUNTS}}
+RULES = "rules"
+NO_REPORT = {BUCKET: [None], **{name: [0] for name in COUNTS}, RULES: [None]}
 """The report columns of rows that carry matches and no report."""
 
 RESULT = f"{DATA} binary, {BUCKET} string, " + ", ".join(f"{name} long" for name in COUNTS)
+RESULT += f", {RULES} string"
 """The rows that leave the stateful operator."""
 
 _READ, _FOUND, _PASSED = "cepheid read ", "cepheid found ", "cepheid passed "
 
 
-def report_row(number: object, report: Report) -> pd.DataFrame:
+def report_row(number: object, report: Report, rules: str | None = None) -> pd.DataFrame:
     values = {name: [value] for name, value in asdict(report).items()}
-    return pd.DataFrame({DATA: [None], BUCKET: [str(number)], **values})
+    return pd.DataFrame({DATA: [None], BUCKET: [str(number)], **values, RULES: [rules]})
 
 
 def observe_read(
@@ -68,6 +71,7 @@ def observe_results(
     if each:
         bucket = F.when(F.col(BUCKET).isNotNull(), F.struct(BUCKET, *COUNTS))
         sums.append(F.collect_list(bucket).alias("buckets"))
+        sums.append(F.collect_list(RULES).alias(RULES))
     return rows.observe(_FOUND + run, *sums)
 
 
@@ -103,6 +107,10 @@ class Status:
                them reports it, as files don't
     watermark  the time up to which all events are assumed to have arrived, as Spark writes it
     seconds    how long the batch took
+    rules      of a set of rules: the template, the matches and the suppressed ones of each rule
+               that had any, by name; of the first 1,000 in each bucket
+    runs       of a set of rules: for what some of them share, named after one of them, how many
+               they are, the seconds it took, and the partial matches it held
     totals     the sums of these figures over the batches of the run; None of a report alone
     """
 
@@ -124,6 +132,8 @@ class Status:
     backlog: int | None
     watermark: str | None
     seconds: float
+    rules: Mapping[str, RuleFigures] = field(default_factory=dict)
+    runs: Mapping[str, RunFigures] = field(default_factory=dict)
     totals: Sums | None = None
 
 
@@ -144,6 +154,7 @@ def status(progress: Any) -> Status:
     observed = {name: _plain(row) for name, row in (report.get("observedMetrics") or {}).items()}
     read = [row for name, row in observed.items() if name.startswith(_READ)]
     rows = [row for name, row in observed.items() if name.startswith(_FOUND)]
+    of_rules = FiguresOfRules.of_json(text for row in rows for text in row.get(RULES) or ())
     buckets = tuple(_plain(b) for row in rows for b in row.get("buckets") or ())
     return Status(
         batch=report["batchId"],
@@ -164,6 +175,8 @@ def status(progress: Any) -> Status:
         backlog=_backlog(report.get("sources") or ()),
         watermark=(report.get("eventTime") or {}).get("watermark"),
         seconds=report.get("batchDuration", 0) / 1000,
+        rules=of_rules.rules,
+        runs=of_rules.runs,
     )
 
 

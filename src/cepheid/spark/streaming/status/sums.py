@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from cepheid.streaming.rule_figures import FiguresOfRules
+
 if TYPE_CHECKING:
     from cepheid.spark.streaming.status.reports import Status
 
@@ -30,8 +32,11 @@ class Sums:
     refused: int = 0
     held: dict[str, tuple[int, int]] = field(default_factory=dict)
 
+    of_rules: FiguresOfRules = field(default_factory=FiguresOfRules)
+
     def add(self, done: Status) -> None:
         self.batches += 1
+        self.of_rules = self.of_rules.plus(FiguresOfRules(done.rules, done.runs))
         for name in COUNTED:
             setattr(self, name, getattr(self, name) + getattr(done, name))
         # A bucket that takes no part in a batch stays as it is.
