@@ -10,7 +10,7 @@ from rich.console import Console
 from benchmarks.experiments.writing import claim_lines, failed, rich_tables
 from benchmarks.measure import WrongAnswer
 from benchmarks.report import Record
-from benchmarks.rules import closures, family_runs, joined, sizes, spark
+from benchmarks.rules import closures, family_runs, iterations, joined, sizes, spark
 from benchmarks.rules.figures import FULL, QUICK, SWEEPS, Say, record
 from benchmarks.rules.writing import PARTS, draw, keep, kept, update_page
 from benchmarks.tree import add_dry_run, may_record
@@ -32,6 +32,8 @@ def measured(part: str, quick: bool, say: Say) -> Record:
     size = QUICK if quick else FULL
     if part == "size":
         return sizes.record(sizes.measure(size, say), quick)
+    if part == "iterations":
+        return iterations.record(iterations.measure(size, say), quick)
     if part == "closures":
         return closures.record(closures.measure(size, say), quick)
     if part == "joined":

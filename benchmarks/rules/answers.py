@@ -47,6 +47,18 @@ class Answers:
             ORDER BY ALL"""
         return self._sql.sql(query).to_arrow_table()
 
+    def iterated(self) -> pa.Table:
+        """Those of NonDeterministic, and how many events with the primary value are between."""
+        query = f"""
+            SELECT a.rule, a.ts AS a, b.ts AS b, c.ts AS c,
+              (SELECT count(*) FROM singles e WHERE e.p = a.p AND e.pv = a.pv
+               AND e.ts > a.ts AND e.ts < c.ts AND e.ts <> b.ts) AS between_
+            FROM taken_a a
+            JOIN taken_b b ON b.rule = a.rule AND {_follows("a", "b", "NonDeterministic")}
+            JOIN taken_c c ON c.rule = b.rule AND {_follows("b", "c", "NonDeterministic")}
+            ORDER BY ALL"""
+        return self._sql.sql(query).to_arrow_table()
+
     def close(self) -> None:
         self._sql.close()
 

@@ -13,7 +13,8 @@ import pyarrow as pa
 
 from benchmarks.measure import WrongAnswer
 from benchmarks.report import Record, provenance, short
-from benchmarks.rules.claims import ALONE, APART, MERGED, Sweep, verdicts
+from benchmarks.rules.claims import ALONE, APART, MERGED, PREDICATES, Sweep, verdicts
+from benchmarks.rules.filtered import index_alone
 from benchmarks.rules.running import OPTIONS, Load, Point, Run, load, measure
 from cepheid.inprocess import execution
 from cepheid.inprocess.frames import EventTable
@@ -109,6 +110,7 @@ def sharing(size: Size, say: Say) -> Sweep:
                 (APART, rules): Run("Filter", given, True),
             }
             points |= measure(ways, size.repeats)
+            points[PREDICATES, rules] = index_alone(given, size.sample)
             points[ALONE, rules] = one_by_one(given, size.sample)
     title = "Cayuga, figure 17: what sharing and indexes bring"
     return Sweep("sharing", title, "rules", points)

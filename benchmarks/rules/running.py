@@ -15,6 +15,7 @@ from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from benchmarks.measure import WrongAnswer
 from benchmarks.rules.answers import EVENTS, FOUND, Answers, planted
@@ -169,14 +170,19 @@ def satisfied(merged: Merged, events: pa.Table) -> float:
     """How many predicates an event satisfies."""
     found = 0
     for batch in events.to_batches(max_chunksize=BATCH):
-        columns = [
-            ordered(kernel_values(evaluated(column, batch), column.type, Interner())[0])
-            for column in merged.columns
-        ]
-        cells = np.ascontiguousarray(np.column_stack(columns))
+        cells = cells_of(merged, batch)
         _, predicates = merged.index.satisfied(cells, np.ones(cells.shape, np.bool_), True)
         found += len(predicates)
     return float(found / events.num_rows)
+
+
+def cells_of(merged: Merged, batch: pa.RecordBatch) -> NDArray[np.int64]:
+    """The values of a batch as the index compares them."""
+    columns = [
+        ordered(kernel_values(evaluated(column, batch), column.type, Interner())[0])
+        for column in merged.columns
+    ]
+    return np.ascontiguousarray(np.column_stack(columns))
 
 
 def unmerged(graph: Graph) -> Graph:

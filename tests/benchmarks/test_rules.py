@@ -12,8 +12,8 @@ import pytest
 
 from benchmarks.experiments.writing import claim_lines
 from benchmarks.measure import WrongAnswer
-from benchmarks.rules import closures, process, sizes, ways
-from benchmarks.rules.claims import ALONE, APART, MERGED, Sweep, verdicts
+from benchmarks.rules import closures, filtered, iterations, process, sizes, ways
+from benchmarks.rules.claims import ALONE, APART, MERGED, PREDICATES, Sweep, verdicts
 from benchmarks.rules.figures import Size, counted, one_by_one, record
 from benchmarks.rules.running import Load, Point, Run, check, compiled, load, measure, run, unmerged
 from benchmarks.rules.writing import BEGIN, END, draw, keep, kept, markdown, update_page
@@ -190,12 +190,12 @@ def test_verdicts_on_similarity_selectivity_and_sharing_by_hand() -> None:
     assert [v.holds for v in verdicts(sweep("selectivity", **falling))] == [True]
 
     def shared(*rates: float) -> list[bool]:
-        ways = zip((MERGED, APART, ALONE), rates, strict=True)
+        ways = zip((MERGED, APART, PREDICATES, ALONE), rates, strict=True)
         points = {(way, 10_000.0): point(rate) for way, rate in ways}
         return [v.holds for v in verdicts(Sweep("sharing", "t", "rules", points))]
 
-    assert shared(10_000, 9_000, 100) == [True, True]
-    assert shared(9_900, 200, 100) == [False, False]
+    assert shared(10_000, 9_000, 100, 100) == [True, True, True]
+    assert shared(9_900, 200, 100, 100) == [False, False, False]
 
 
 def test_a_report_and_plots_are_written(tmp_path: Path) -> None:
@@ -230,6 +230,38 @@ def test_one_query_for_all_rules_of_a_closure(tmp_path: Path) -> None:
     keep(figures, tmp_path)
     assert kept(tmp_path) == {"closures": figures}
     assert "| one by one | 10 |" in markdown(figures)
+
+
+def test_the_index_over_predicates_delivers_what_rules_need(given: Load) -> None:
+    """Each rule gets the events that it could take, or that could come between, and no others."""
+    merged = compiled("Filter", given.rules)
+    parts = filtered.delivered(merged, filtered.subscribers(merged.graph), given.planted)
+    pairs = {pair for part in parts for pair in zip(part.rules, part.rows, strict=True)}
+    events = {name: given.planted[name].to_numpy() for name in given.planted.column_names}
+    for number, rule in enumerate(given.rules.slice(0, 40).to_pylist()):
+        primary = next(n for n in range(4) if rule[f"p{n}"] is not None)
+        rows = np.flatnonzero(events[f"d{primary}"] == rule[f"p{primary}"])
+        assert {row for rule, row in pairs if rule == number} == set(rows.tolist())
+    seeded = replace(given, events=given.planted, answers=given.planted_answers)
+    assert filtered.index_alone(seeded, 30).matches > 0
+
+
+def test_iterations_find_what_sql_finds(tmp_path: Path) -> None:
+    measured = iterations.measure(replace(TINY, rules=500), lambda text: None)
+    assert measured.counts == [20, 40, 80]
+    figures = iterations.record(measured, quick=False)
+    keep(figures, tmp_path)
+    assert "| rules | NonDeterministic | Iterated | IteratedAgg |" in markdown(figures)
+
+
+def test_verdicts_on_iterations_by_hand() -> None:
+    def holds(still: float, *rates: float) -> list[bool]:
+        every = zip(iterations.CURVES, (still, *rates), strict=True)
+        seconds = {(curve, n): n / (2 * rate) for curve, rate in every for n in (1, 2)}
+        return [v.holds for v in iterations.verdicts(iterations.Measured(1, seconds))]
+
+    assert holds(50_000, 1_000, 4_000) == [True, False, False]
+    assert holds(15_000, 999, 4_000) == [False, False, True]
 
 
 def test_ways_that_find_something_else_are_noticed() -> None:

@@ -118,6 +118,20 @@ TEMPLATES = {
     "NonDeterministicAgg": _query("a ; b ; c", _GAPS, _WITHIN, f"{_TIMES}, {_SUMS}"),
 }
 
+_BETWEEN = "count(x) + count(y) AS between"
+_ITERATED_SUMS = ", ".join(
+    f"a.{name} + b.{name} + c.{name} + coalesce(sum(x.{name}), 0) + coalesce(sum(y.{name}), 0) "
+    f"AS {name}"
+    for name in CONTINUOUS
+)
+_ITERATION = ("a ; x* ; b ; y* ; c", [*_primary("x"), *_primary("y"), *_GAPS], _WITHIN)
+
+ITERATED = {
+    "Iterated": _query(*_ITERATION, f"{_TIMES}, {_BETWEEN}"),
+    "IteratedAgg": _query(*_ITERATION, f"{_TIMES}, {_BETWEEN}, {_ITERATED_SUMS}"),
+}
+"""NonDeterministic, in which the events with the primary value between the steps are kept."""
+
 
 # ── rules ────────────────────────────────────────────────────────────────────
 
