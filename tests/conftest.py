@@ -55,6 +55,11 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def pytest_unconfigure() -> None:
+    """Otherwise libraries would report as leaked what is still there when Python ends."""
+    gc.unfreeze()
+
+
 @pytest.fixture(scope="session", autouse=True)
 def compile_as_users_do() -> None:
     """The package `benchmarks`, which some tests import, makes kernels compile at once."""
