@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 from _pytest.runner import runtestprotocol
@@ -26,6 +27,7 @@ def pytest_configure(config: pytest.Config) -> None:
         # Of what tests run, Java's optimizing compiler takes more time than it saves: a third of
         # the processor time of a session and a few queries.
         os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
+        os.environ.setdefault("SPARK_CONF_DIR", str(Path(__file__).parent / "spark" / "settings"))
     # To look for garbage as often as Python does is a seventh of the time of an ordinary run.
     gc.set_threshold(20_000, 20, 100)
     # The random cases of an ordinary run are the same every time, so that a red run means a change;
