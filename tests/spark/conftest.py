@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import mkstemp
@@ -38,20 +38,28 @@ _HERE = "tests/spark"
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """What needs the other kind of session belongs to the other run. Under Connect an ordinary run
-    has the essential tests only; `--slow` has all of them."""
+    has the essential tests only, and the run that starts it has the others; `--slow` has all of
+    them in both."""
     elsewhere = [item for item in items if item.get_closest_marker(OTHER)]
-    if MODE == "connect" and not config.getoption("--slow"):
-        wanted = ("essential", "connect")
-        elsewhere = [item for item in items if not any(map(item.get_closest_marker, wanted))]
+    if not config.getoption("--slow"):
+        if MODE == "connect":
+            wanted = ("essential", "connect")
+            elsewhere = [item for item in items if not any(map(item.get_closest_marker, wanted))]
+        elif runs_connect(items):
+            elsewhere += [item for item in items if item.get_closest_marker("essential")]
     if elsewhere:
         config.hook.pytest_deselected(items=elsewhere)
         items[:] = [item for item in items if item not in elsewhere]
 
 
+def runs_connect(items: Sequence[pytest.Item]) -> bool:
+    """Whether a test is going to ask for the run under Connect."""
+    return any(item.name == "test_holds_under_connect" for item in items)
+
+
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Start the run under Connect, if a test is going to ask for it."""
-    asked = any(item.name == "test_holds_under_connect" for item in session.items)
-    if asked and not session.config.option.collectonly:
+    if runs_connect(session.items) and not session.config.option.collectonly:
         options = ["--slow"] if session.config.getoption("--slow") else []
         # SPARK_TESTING lets the server take any free port, so that two runs don't clash.
         environ = {**os.environ, "CEPHEID_SPARK": "connect", "SPARK_TESTING": "1"}
