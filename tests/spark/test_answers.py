@@ -36,12 +36,16 @@ CROSSING = """
 """
 
 
+PLAIN: dict[str, Any] = {"time": "ts", "type": "name", "jit": False}
+"""Workers have compiled kernels below, in `test_groups_of_many_keys`."""
+
+
 @pytest.mark.some(2)
 @pytest.mark.parametrize("query", QUERIES)
 @pytest.mark.filterwarnings("ignore:no event is of type")
 def test_as_in_process(spark: SparkSession, query: str) -> None:
-    expected = cep.match(TABLE, query, time="ts", type="name").to_pylist()
-    found = cep.match(spark.createDataFrame(TABLE), query, time="ts", type="name")
+    expected = cep.match(TABLE, query, **PLAIN).to_pylist()
+    found = cep.match(spark.createDataFrame(TABLE), query, **PLAIN)
     rows = [row.asDict() for row in found.collect()]
     assert sorted(map(str, rows)) == sorted(map(str, expected))
 
@@ -89,8 +93,8 @@ def test_rules(spark: SparkSession) -> None:
     rules = cep.RuleSet.of(
         {"many": CROSSING, "pairs": "PATTERN A a ; B b WHERE [k] WITHIN 3 RETURN a.k"}
     )
-    expected = rules.match(KEYED, time="ts", type="name").to_pylist()
-    found = rules.match(spark.createDataFrame(KEYED), time="ts", type="name")
+    expected = rules.match(KEYED, **PLAIN).to_pylist()
+    found = rules.match(spark.createDataFrame(KEYED), **PLAIN)
     rows = [row.asDict() for row in found.collect()]
     assert sorted(map(_numbers, rows)) == sorted(map(_numbers, expected))
 
