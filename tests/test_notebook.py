@@ -48,6 +48,9 @@ def test_matches_and_a_timeline(shell: InteractiveShell, shown: list[Any]) -> No
         (LINE, "PATTERN A a ; B b WHERE b.y > 1 WITHIN 5", "no attribute `y`"),
         (LINE, "PATTERN A <b>", "&lt;b&gt;"),
         ("--data events", "PATTERN A", "required: --time"),
+        ("--data event --time ts", "PATTERN A", "is not defined"),
+        ("--data 'event --time ts", "PATTERN A", "no closing quotation"),
+        (LINE + " --params {", "PATTERN A", "was never closed"),
     ],
 )
 def test_what_is_wrong_is_shown_without_a_traceback(

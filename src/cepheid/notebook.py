@@ -55,9 +55,9 @@ def register(shell: Shell) -> None:
         """
         notebook: Any = import_module("IPython.display")
         try:
-            given = _arguments().parse_args(shlex.split(line))
-            data: Any = shell.ev(given.data)
-            params = {} if given.params is None else shell.ev(given.params)
+            given = _arguments().parse_args(_words(line))
+            data: Any = _value(given.data, shell)
+            params = {} if given.params is None else _value(given.params, shell)
             options = Options(given.time, given.type, given.tie, params=params)
             query = Query(cell.strip("\n"), "cell")
             matches = query.match(data, options)
@@ -71,6 +71,21 @@ def register(shell: Shell) -> None:
         return matches
 
     shell.register_magic_function(cep, "cell", "cep")
+
+
+def _words(line: str) -> list[str]:
+    try:
+        return shlex.split(line)
+    except ValueError as error:
+        raise OptionError(f"%%cep {line}: {str(error).lower()}") from error
+
+
+def _value(expression: str, shell: Shell) -> Any:
+    """Of an expression; a misspelled one is a mistake in the cell, not in what it calls."""
+    try:
+        return shell.ev(expression)
+    except (NameError, SyntaxError) as error:
+        raise OptionError(f"{expression}: {error.args[0]}") from error
 
 
 def diagnostic_markup(text: str) -> str:

@@ -235,3 +235,28 @@ def test_of_answers_the_matches_are_explained() -> None:
     )
     assert report.notes[-1] == "figures are of the matches, before they are grouped into answers"
     assert cep.timeline(EVENTS, grouped, time="ts", type="type").found == plain.matches
+
+
+def test_what_a_terminal_would_obey_is_not_printed() -> None:
+    escape = "\x1b[31m\nred"
+    data = pa.table({"ts": [1, 2], "type": ["A", "B"], "x": ["q", escape]})
+    query = "PATTERN A a ; B b WHERE b.x = 'q' WITHIN 5"
+    both_a = data.set_column(1, "type", pa.array(["A", "A"]))
+    texts = [
+        str(why(query, data)),
+        str(cep.why(data, query, events={"a": 0, "b": 1}, time="ts", type="type")),
+        str(cep.funnel(data, "PATTERN B b", by="x", time="ts", type="type")),
+        str(
+            why(
+                "PATTERN A a WHERE a.x = 'red'",
+                both_a,
+            )
+        ),
+    ]
+    assert all("red" in text and "\x1b" not in text for text in texts)
+
+
+def test_a_number_of_misses_that_is_none() -> None:
+    assert why(QUERY, misses=0).misses == ()
+    with pytest.raises(cep.DataError, match="at least 0, not -1"):
+        why(QUERY, misses=-1)

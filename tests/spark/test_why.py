@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 import cepheid as cep
 from cepheid.reasons import far_trials
+from cepheid.reasons.why.report import Lost
 from tests.reasons.test_why import EVENTS, QUERY, events
 from tests.spark.harness import frame
 
@@ -49,6 +50,22 @@ def test_figures_are_counted_there(spark: SparkSession, there: None) -> None:
     ]
 
 
+@pytest.mark.essential
+@pytest.mark.parametrize("pattern", ["A a ; B b", "B b & A a", "(A a ; B b) \\ X x"])
+def test_windows_that_would_be_long_enough(spark: SparkSession, there: None, pattern: str) -> None:
+    """The b of user 1 comes after 20, that of user 2 after 39, none for user 3."""
+    data = events(
+        (0, "A", 1, 1), (20, "B", 1, 1), (100, "A", 2, 1), (139, "B", 2, 1), (200, "A", 3, 1)
+    )
+    query = f"PATTERN {pattern} WHERE [id] WITHIN 10"
+    found = cep.funnel(frame(spark, data), query, **TIMES).steps[1]
+    assert Lost("window", "WITHIN 21 to 40 units", 2) in found.lost
+    assert found == cep.funnel(data, query, **TIMES).steps[1]
+    report = cep.why(frame(spark, data), query, misses=9, **TIMES)
+    needs = [miss.text for miss in report.misses if miss.kind == "window"]
+    assert needs[0] == "WITHIN 21 units"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("data", "query"),
@@ -61,6 +78,9 @@ def test_figures_are_counted_there(spark: SparkSession, there: None) -> None:
         (CHOICES, "PATTERN A a & B b WITHIN 9"),
         (EVENTS, "PATTERN A a ; (B b | X x) WHERE [id] WITHIN 10"),
         (EVENTS, "PATTERN (A a ; B b) \\ X x WHERE [id] WITHIN 20"),
+        (EVENTS, "PATTERN (B b & A a) \\ X x WITHIN 4"),
+        (EVENTS, "PATTERN A a ; (!X n ; B b -> A c) \\ X x WHERE n.x < c.x WITHIN 4"),
+        (EVENTS, "PATTERN A a ; B b WHERE [id] AND b.x > 5 WITHIN 2 EVENTS"),
         (EVENTS, "PATTERN A a ; !B b FOR 5 WHERE [id]"),
         (EVENTS, "PATTERN A a -> B b -> A c WHERE a.id < c.id"),
         (GROUPS, "PATTERN A a ; B+ b ; X c WHERE b.x > 1 AND [id] WITHIN 9 HAVING sum(b.x) > 6"),

@@ -175,6 +175,8 @@ class Query:
         (Lost(kind='condition', text='b.x < 3', count=1),)
         """
         chosen = options_of(options, named)
+        if misses < 0:
+            raise DataError(f"misses= is a number of nearest misses, at least 0, not {misses}")
         if events is None:
             return investigate(self.syntax, self._trials(data, chosen, rows), misses)
         numbers = given_rows(events)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from cepheid.language.diagnostics import printable
 from cepheid.plan.amounts import count
 from cepheid.reasons.columns_of_text import columns
 
@@ -130,4 +131,4 @@ def _lines(report: Why) -> Iterator[str]:
         )
     if report.notes:
         yield ""
-        yield from report.notes
+        yield from map(printable, report.notes)

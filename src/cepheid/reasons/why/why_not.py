@@ -10,6 +10,7 @@ from typing import Any
 
 from cepheid.explain.markup import element, escape
 from cepheid.explain.page import STYLE, document, section
+from cepheid.language.diagnostics import printable
 from cepheid.reasons.columns_of_text import columns
 from cepheid.reasons.saved import save
 from cepheid.reasons.why.report_page import table
@@ -108,7 +109,7 @@ def _lines(verdict: WhyNot) -> Iterator[str]:
         yield from columns([("condition", "", "values"), *_conditions(verdict)])
     if verdict.problems:
         yield ""
-        yield from verdict.problems
+        yield from map(printable, verdict.problems)
     if not verdict.matches:
         yield ""
         yield f"smallest change: {verdict.change or 'no single one is enough'}"
