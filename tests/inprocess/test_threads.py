@@ -82,6 +82,22 @@ def test_shares_of_the_keys_have_the_matches_of_one_engine(
     assert divided["match_end"] == whole["match_end"]
 
 
+def test_what_is_matched_at_once_has_the_same_order_in_all_threads() -> None:
+    """Also matches of different keys that end at once, which a tie-break puts in order."""
+    table = events(2000)
+    table = table.set_column(0, "ts", pa.array(np.arange(2000) // 4))
+    table = table.append_column("n", pa.array(np.arange(2000)))
+    for after in ("AFTER MATCH SKIP PAST LAST EVENT", ""):
+        query = f"""PATTERN a => b+ => c WHERE [id] AND b.n - PREV(b.n, a.n) < 9
+            AND c.n - LAST(b.n) > 2 {after} RETURN a.n AS a, count(b) AS b, c.n AS c"""
+        alone, *others = (
+            cep.match(table, query, time="ts", tie="n", threads=count) for count in (1, 2, 5)
+        )
+        assert alone.num_rows > 100
+        assert alone["c"].to_pylist() == sorted(alone["c"].to_pylist())
+        assert all(other == alone for other in others)
+
+
 def test_texts_that_arrow_cannot_join_are_not_divided_by_keys(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -50,7 +50,7 @@ def _from_ticks(values: Ints, type_: pa.DataType) -> pa.Array:
 
 class View:
     """A set of records that bind the same variables: their rows, and columns gathered once. `times`
-    are the slots of their starts and ends, if a delay may have moved them."""
+    are their starts and ends, if the records know them."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class View:
         slots: Mapping[str, int],
         records: Ints,
         groups: Mapping[str, Pool],
-        times: tuple[int, int] | None,
+        times: tuple[Ints, Ints] | None,
     ) -> None:
         self.query = query
         self.store = store
@@ -104,12 +104,12 @@ class View:
         return self._groups[variable]
 
     def times(self) -> tuple[Ints, Ints]:
-        """Start and end of each match, as times: the extremes over its events, unless they are
-        among the records."""
+        """Start and end of each match, as times: the extremes over its events, unless the records
+        know them."""
         if self._times is not None:
-            first_slot, last_slot = self._times
+            first, last = self._times
             # Copied: Arrow would hold on to the buffer, which is written to again.
-            return self.records[first_slot].copy(), self.records[last_slot].copy()
+            return first.copy(), last.copy()
         start, time = self.store.start, self.store.time
         starts = np.full(self.n, np.iinfo(np.int64).max)
         ends = np.full(self.n, np.iinfo(np.int64).min)

@@ -92,7 +92,7 @@ class Projection:
             return self._fused(n)
         records = self.root.out.records.slots[:, :n]
         if not self.root.optional:
-            return self._rows(self._view(self.root.slots, records))
+            return self._rows(self._view(self.root.slots, records, self._times(records)))
         # Matches that took the same branches together: each kind binds its own variables.
         slots = [self.root.slots[v] + (v in self.root.groups) for v in self.root.optional]
         kinds, of = np.unique(records[slots] < 0, axis=1, return_inverse=True)
@@ -100,15 +100,30 @@ class Projection:
         for kind in range(kinds.shape[1]):
             absent = {v for v, gone in zip(self.root.optional, kinds[:, kind], strict=True) if gone}
             bound = {v: s for v, s in self.root.slots.items() if v not in absent}
-            parts.append(self._rows(self._view(bound, records[:, of == kind])))
+            chosen = of == kind
+            times = self._times(records)
+            if times is not None:
+                times = times[0][chosen], times[1][chosen]
+            parts.append(self._rows(self._view(bound, records[:, chosen], times)))
         order = np.argsort(np.argsort(of, kind="stable"))
         table = pa.Table.from_batches(parts).combine_chunks().take(pa.array(order))
         return table.combine_chunks().to_batches()[0]
 
-    def _view(self, slots: Mapping[str, int], records: Ints) -> View:
-        root = self.root
-        store = root.context.store
-        return View(self.plan, store, self.input_schema, slots, records, root.groups, root.times)
+    def _times(self, records: Ints) -> tuple[Ints, Ints] | None:
+        """The starts and ends of all records: an automaton writes them; of joins of single events,
+        they are what the window is measured on, if that is time."""
+        root, n = self.root, self.root.out.n
+        if root.times is not None:
+            return records[root.times[0]], records[root.times[1]]
+        if root.context.in_time and not root.groups:
+            return root.out.records.start[:n], root.out.records.end[:n]
+        return None
+
+    def _view(
+        self, slots: Mapping[str, int], records: Ints, times: tuple[Ints, Ints] | None
+    ) -> View:
+        store = self.root.context.store
+        return View(self.plan, store, self.input_schema, slots, records, self.root.groups, times)
 
     def _rows(self, view: View) -> pa.RecordBatch:
         return view.rows_of(self.outputs(view.slots.keys()), self.schema)

@@ -84,6 +84,8 @@ class Engine:
         self._journal = journal
         self._seconds = 0.0  # spent in here, until the call that is under way
         self._began: float | None = None
+        # Of how many parts of the keys it matches which, where it matches all events at once.
+        self.part = (0, 1)
         self._ends = self._ended = False  # whether the last batch is matched, and was
         self._started = False  # whether operators have made anything yet
         self._input = schema
@@ -337,8 +339,9 @@ class Engine:
         self.tree.fuse()
         first = store.base + store.n - len(ticks.time)
         whole = self._ends and not first and store.n <= self._round_size
-        if whole and self.tree.arrange(loaded.masks):
+        if whole and self.tree.arrange(loaded.masks, self.part):
             return first
+        assert self.part == (0, 1) or not store.n
         for leaf, mask in zip(self.leaves.values(), loaded.masks, strict=True):
             places = np.flatnonzero(mask)
             if self._longest is not None:

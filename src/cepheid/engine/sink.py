@@ -51,7 +51,11 @@ def make_sink(
 
 
 class Sink(ABC):
-    """Takes the records that the roots have collected, and lets matches out."""
+    """Takes the records that the roots have collected, and lets matches out. `ends` has the
+    positions of the ends of what was let out, if somebody has made it a list: only of what an
+    automaton has matched at once."""
+
+    ends: list[Ints] | None = None
 
     def columns(self) -> Iterable[Column]:
         """Columns that the store must keep for it."""
@@ -163,6 +167,8 @@ class Emitting(Sink):
             last, table = last[order], table.take(pa.array(order))
         ready = int(np.searchsorted(last, undecided, "left"))
         # Taken, not sliced: what waits keeps no memory of what is released.
+        if self.ends is not None:
+            self.ends.append(last[:ready])
         rest = table.take(pa.array(np.arange(ready, len(last)))).combine_chunks()
         self._held = [(last[ready:], b) for b in rest.to_batches()] if ready < len(last) else []
         yield from table.slice(0, ready).combine_chunks().to_batches()
@@ -280,7 +286,10 @@ class Choosing(Sink):
         if (
             self._roots[0].whole and self._roots[0].skips
         ):  # it has chosen, and made what it keeps in the order of the ends
-            if self._roots[0].out.n:
+            out = self._roots[0].out
+            if self.ends is not None:
+                self.ends.append(out.records.last[: out.n].copy())
+            if out.n:
                 yield self._project(0)
             return
         yield from self._decide(min(undecided, self._known()))

@@ -92,10 +92,10 @@ class OperatorTree:
         if not self._judges:
             self.sink.fuse(self._capacity)
 
-    def arrange(self, masks: Sequence[NDArray[np.bool_]]) -> bool:
-        """Prepare to match at once all events there are; `masks` say which of them the classes
-        take. False if the leaves have to be filled."""
-        return len(self.roots) == 1 and all(m.all() for m in masks) and self.roots[0].arrange()
+    def arrange(self, masks: Sequence[NDArray[np.bool_]], part: tuple[int, int]) -> bool:
+        """Prepare to match at once all events there are, of this of so many parts of the keys;
+        `masks` say which of them the classes take. False if the leaves have to be filled."""
+        return len(self.roots) == 1 and all(m.all() for m in masks) and self.roots[0].arrange(part)
 
     def wakes(self, fresh: list[LeafOperator]) -> bool:
         """Whether a round with new events of these leaves is not an idle one."""

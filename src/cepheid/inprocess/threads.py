@@ -22,12 +22,13 @@ from cepheid.algebra.patterns import positive
 from cepheid.algebra.query import BoundQuery
 from cepheid.algebra.types import Type
 from cepheid.engine.arrays.columns import in_one
+from cepheid.engine.arrays.numbers import in_numpy, is_exact
 from cepheid.engine.arrays.vector import logical
 from cepheid.engine.counts import Counts
 from cepheid.engine.match_schema import MATCH_END
 from cepheid.engine.needs import matches_at_once
 from cepheid.engine.rows.clock import times
-from cepheid.engine.rows.order import ascending
+from cepheid.engine.rows.order import STRETCH, ascending
 from cepheid.engine.run import Engine
 from cepheid.inprocess.merged_streams import BATCH, slices
 from cepheid.options import Options
@@ -76,8 +77,10 @@ class TimeSlice:
 
 
 @dataclass(frozen=True)
-class Whole:
-    """All rows at once."""
+class KeyRange:
+    """All rows of a table at once, for an engine that picks this of so many parts of the keys."""
+
+    part: tuple[int, int]
 
     def batches(self, table: pa.Table) -> Iterator[pa.RecordBatch]:
         yield from table.combine_chunks().to_batches()
@@ -88,24 +91,24 @@ class Whole:
 
 @dataclass(frozen=True, eq=False)
 class KeyShare:
-    """The rows of a table whose key is one of this share's, so many at once."""
+    """The rows of a table whose key is one of this share's."""
 
     rows: NDArray[np.int32]
-    size: int
 
     def batches(self, table: pa.Table) -> Iterator[pa.RecordBatch]:
-        for begin in range(0, len(self.rows), self.size):
-            rows = pa.array(self.rows[begin : begin + self.size])
+        for begin in range(0, len(self.rows), BATCH):
+            rows = pa.array(self.rows[begin : begin + BATCH])
             yield from table.take(rows).combine_chunks().to_batches()
 
     def kept(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         return batch
 
 
-Share = TimeSlice | KeyShare | Whole
+Share = TimeSlice | KeyShare | KeyRange
 
-Found = tuple[list[pa.RecordBatch], set[str]]
-"""The matches of a share, and the types that none of its events has."""
+Found = tuple[list[pa.RecordBatch], set[str], list[Ints] | None]
+"""The matches of a share, the types that none of its events has, and the positions of the matches'
+ends, if those of all shares can be compared."""
 
 
 def undivided(plan: Plan, query: BoundQuery, options: Options) -> str | None:
@@ -133,16 +136,27 @@ def shares(plan: Plan, query: BoundQuery, table: pa.Table, options: Options) -> 
         return ()
     if uncut(query) is None:
         return _slices(plan, times(in_one(table[plan.schema.time])), count)
-    at_once = matches_at_once(plan)
-    if count < 2 and at_once:
-        return (Whole(),)
+    if matches_at_once(plan) and _are_apart(plan, table):
+        return [KeyRange((n, max(1, count))) for n in range(max(1, count))]
     held = plan.window is None and len(positive(query.pattern)) > 1
     if count < 2 and not held:
         return ()
     if not all(map(_can_be_taken, table.columns)):
         return ()
-    size = table.num_rows if at_once else BATCH
-    return _key_shares(plan, table, _key_columns(plan), count, size)
+    return _key_shares(plan, table, _key_columns(plan), count)
+
+
+def _are_apart(plan: Plan, table: pa.Table) -> bool:
+    """Whether no two rows are at the same position."""
+    columns = [table[name] for name in plan.schema.order]
+    if any(c.null_count or not is_exact(c.type) for c in columns):
+        return False
+    values = [in_numpy(in_one(column)) for column in columns]
+    for begin in range(0, table.num_rows - 1, STRETCH):
+        parts = [v[begin : begin + STRETCH + 1] for v in values]
+        if not np.logical_or.reduce([v[1:] != v[:-1] for v in parts]).all():
+            return False
+    return True
 
 
 def _can_be_taken(column: pa.ChunkedArray) -> bool:
@@ -181,17 +195,17 @@ def _key_columns(plan: Plan) -> list[str]:
 
 
 def _key_shares(
-    plan: Plan, table: pa.Table, columns: Sequence[str], count: int, size: int
+    plan: Plan, table: pa.Table, columns: Sequence[str], count: int
 ) -> Sequence[KeyShare]:
-    """Shares of a little fewer rows than a batch of this size has, if no key has more."""
+    """Shares of a little fewer rows than a batch has, if no key has more."""
     hashed = np.zeros(table.num_rows, np.uint64)
     for name in columns:
         hashed = (hashed ^ _numbers(table[name], plan.schema.columns[name])) * _MIXING
-    shares = max(count, min(_MOST_SHARES, table.num_rows * 5 // (4 * size)))
+    shares = max(count, min(_MOST_SHARES, table.num_rows * 5 // (4 * BATCH)))
     number = ((hashed >> np.uint64(32)) * np.uint64(shares) >> np.uint64(32)).astype(np.uint8)
     order = np.argsort(number, kind="stable").astype(np.int32)
     ends = np.cumsum(np.bincount(number, minlength=shares))
-    return [KeyShare(rows, size) for rows in np.split(order, ends[:-1]) if len(rows)]
+    return [KeyShare(rows) for rows in np.split(order, ends[:-1]) if len(rows)]
 
 
 def _numbers(column: pa.ChunkedArray, kind: Type) -> NDArray[np.uint64]:
@@ -223,40 +237,48 @@ class Engines:
     ) -> Iterator[pa.RecordBatch]:
         """The matches of all shares in the order of their ends. All rows of `table` have a time."""
         tasks = [(table, share, seen) for share in divided]
+        in_order = len(divided) == 1 or isinstance(divided[0], TimeSlice)
         with ThreadPoolExecutor(min(self._threads, len(divided))) as pool:
             try:
-                batches = self._noted(pool.map(self._run, tasks))
-                by_keys = isinstance(divided[0], KeyShare)
-                yield from by_end(self.schema, batches) if by_keys else batches
+                ends: list[Ints] = []
+                batches = self._noted(pool.map(self._run, tasks), ends)
+                yield from batches if in_order else by_end(self.schema, batches, ends)
             finally:
                 self._stopped.set()  # whoever reads the matches may not want all of them
 
-    def _noted(self, found: Iterable[Found]) -> Iterator[pa.RecordBatch]:
-        for batches, unseen in found:
+    def _noted(self, found: Iterable[Found], ends: list[Ints]) -> Iterator[pa.RecordBatch]:
+        for batches, unseen, positions in found:
             self.unseen &= unseen
             self.counts.matches += sum(batch.num_rows for batch in batches)
+            ends += positions or ()
             yield from batches
 
     def _run(self, task: tuple[pa.Table, Share, Callable[[int], None]]) -> Found:
         table, share, seen = task
         kept: list[pa.RecordBatch] = []
         engine, batches = self._new(), share.batches(table)
+        if isinstance(share, KeyRange):
+            engine.part, engine.tree.sink.ends = share.part, []
         batch = next(batches, None)
         while batch is not None:
             if self._stopped.is_set():
-                return [], engine.unseen
+                return [], engine.unseen, None
             after = next(batches, None)
             kept += map(share.kept, engine.push(batch, last=after is None))
             seen(batch.num_rows)
             batch = after
         kept += map(share.kept, engine.finish())
-        return kept, engine.unseen
+        return kept, engine.unseen, engine.tree.sink.ends
 
 
-def by_end(schema: pa.Schema, matches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Matches that were found key by key, in the order of their ends."""
+def by_end(
+    schema: pa.Schema, matches: Iterable[pa.RecordBatch], ends: Sequence[Ints] = ()
+) -> Iterator[pa.RecordBatch]:
+    """Matches that were found key by key, in the order of their ends: positions, if they are
+    known when all matches are, else times."""
     table = pa.Table.from_batches(matches, schema)
-    order = ascending(times(table[MATCH_END].combine_chunks()))
+    positions = np.concatenate(ends) if ends else times(table[MATCH_END].combine_chunks())
+    order = ascending(positions)
     yield from table.take(pa.array(order)).combine_chunks().to_batches()
 
 

@@ -40,9 +40,12 @@ class Arranged:
         return values if self.order is None else np.take(values, self.order)
 
 
-def arranged(store: EventStore, key: Sequence[Key], jit: bool) -> Arranged | None:
-    """None if the number of a row can't be its position: classes have different keys, some event
-    has none, or events of a key share a position."""
+def arranged(
+    store: EventStore, key: Sequence[Key], part: tuple[int, int], jit: bool
+) -> Arranged | None:
+    """The rows whose keys are in this of so many parts. None if the number of a row can't be its
+    position: classes have different keys, some event has none, or events of a key share a
+    position."""
     if any(len(set(part)) > 1 or part[0] is None for part in key):
         return None
     columns = tuple(part[0] for part in key if part[0] is not None)
@@ -53,9 +56,10 @@ def arranged(store: EventStore, key: Sequence[Key], jit: bool) -> Arranged | Non
         whole = Arranged(None, np.zeros(1, np.int64), np.full(1, store.n))
         return whole if distinct else None
     codes, keys = key_codes(store, columns)
-    begins, ends = np.zeros(keys, np.int64), np.zeros(keys, np.int64)
+    first, last = (keys * n // part[1] for n in (part[0], part[0] + 1))
+    begins, ends = np.zeros(last - first, np.int64), np.zeros(last - first, np.int64)
     order = np.empty(store.n, np.int64)
-    load(ARRANGE, jit)(codes, begins, ends, order)
+    order = order[: load(ARRANGE, jit)(codes, first, begins, ends, order)]
     if not distinct:
         again = np.diff(np.take(store.position, order)) == 0
         again[begins[begins > 0] - 1] = False
@@ -81,7 +85,10 @@ def restore(
 
 
 def sort_by_end(out: Buffer, position: Ints, events: Arranged) -> None:
-    """Put the records in the order of their ends. Of what they are, only the slots are kept."""
-    order = ascending(np.take(position, events.rows(out.records.last[: out.n])))
+    """Put the records in the order of their ends. Of what they are, only these and the slots are
+    kept."""
+    last = np.take(position, events.rows(out.records.last[: out.n]))
+    order = ascending(last)
+    out.records.last[: out.n] = np.take(last, order)
     for values in out.records.slots:
         values[: out.n] = np.take(values, order)

@@ -212,11 +212,11 @@ class AutomatonOperator(Operator):
 
     # ── all at once ──
 
-    def arrange(self) -> bool:
+    def arrange(self, part: tuple[int, int]) -> bool:
         context, store = self.context, self.context.store
         if not store.n or self._lapses or not can_be_numbered(self.program):
             return False
-        self._arranged = arranged(store, self._key(), context.jit)
+        self._arranged = arranged(store, self._key(), part, context.jit)
         self.whole = self._arranged is not None
         if self.whole:
             context.compile_at = 0  # there is no later round for a compiled kernel

@@ -349,9 +349,10 @@ class Operator(ABC):
         `base`. False if records hold old numbers."""
         return False
 
-    def arrange(self) -> bool:
+    def arrange(self, part: tuple[int, int]) -> bool:
         """All events are in the store, and every class takes every one of them: prepare to match
-        them at once, without the records of the inputs. False if the operator can't."""
+        at once those of this of so many parts of the keys, without the records of the inputs.
+        False if the operator can't."""
         return False
 
     def settle(self) -> None:

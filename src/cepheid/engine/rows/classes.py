@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from cepheid.algebra.expressions import Attribute, Expr, transform
+from cepheid.algebra.expressions import Attribute, Call, Constant, Expr, transform, walk
 from cepheid.algebra.kinds import attribute_type
 from cepheid.algebra.query import Variable
 from cepheid.algebra.types import Type
@@ -73,13 +74,26 @@ def classify(
         if all(types):
             rows = np.flatnonzero(codes < len(names))
             if len(rows) < batch.num_rows:
+                if read is not None:  # the types themselves are mostly not read again
+                    batch = batch.select(_names_of(batch, {*read, *_tested(leaves)}))
                 batch, codes = batch.take(pa.array(rows)), codes[rows]
         named = [_of_types(names, codes, wanted) for wanted in types]
     masks = class_masks(batch, leaves, key)
     if read is not None:
-        batch = batch.select([name for name in batch.schema.names if name in read])
+        batch = batch.select(_names_of(batch, read))
     kept = _kept(rows, batch, [a & b for a, b in zip(named, masks, strict=True)])
     return replace(kept, types=seen) if seen else kept
+
+
+def _names_of(batch: pa.RecordBatch, read: Collection[str]) -> list[str]:
+    return [name for name in batch.schema.names if name in read]
+
+
+def _tested(leaves: Sequence[LeafNode]) -> Iterator[str]:
+    """The columns that the classes' predicates read."""
+    for leaf in leaves:
+        for condition in leaf.filters:
+            yield from (e.name for e in walk(condition) if isinstance(e, Attribute))
 
 
 def _kept(rows: NDArray[np.int64], batch: pa.RecordBatch, masks: list[Mask]) -> Classified:
@@ -134,11 +148,42 @@ def _satisfied(batch: pa.RecordBatch, leaf: LeafNode, tested: dict[str, Mask]) -
         else:
             text = repr(transform(condition, _of_any))
             if text not in tested:
-                tested[text] = _holds(batch, condition)
+                tested[text] = _holds_of_many(batch, condition)
             holds = tested[text]
         mask = holds if mask is None else mask & holds
     assert mask is not None
     return mask
+
+
+def _holds_of_many(batch: pa.RecordBatch, condition: Expr) -> Mask:
+    """Many conditions compare a number with a constant: NumPy does that several times as fast as
+    Arrow, and makes no bits that have to become bytes."""
+    match condition:
+        case Call(operator, (Attribute(name=name, type=type_), Constant(value=value))):
+            column, compared = batch.column(name), _COMPARED.get(operator)
+            kind = _NUMBERS.get(type_)
+            is_number = value is not None and value == value
+            if kind is not None and kind[0] == column.type and compared is not None and is_number:
+                held = np.frombuffer(column.buffers()[1], kind[1], column.offset + len(column))
+                mask = compared(held[column.offset :], value)
+                if column.null_count:
+                    mask &= column.is_valid().to_numpy(zero_copy_only=False)
+                return mask
+        case _:
+            pass
+    return _holds(batch, condition)
+
+
+_NUMBERS = {Type.FLOAT: (pa.float64(), np.float64), Type.INTEGER: (pa.int64(), np.int64)}
+
+_COMPARED: dict[str, Callable[[NDArray[np.generic], Any], Mask]] = {
+    "=": np.equal,
+    "<>": np.not_equal,
+    "<": np.less,
+    "<=": np.less_equal,
+    ">": lambda values, least: ~np.less_equal(values, least),  # NaN is above every number
+    ">=": lambda values, least: ~np.less(values, least),
+}
 
 
 def _holds(batch: pa.RecordBatch, condition: Expr) -> Mask:

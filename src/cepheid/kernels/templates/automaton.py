@@ -86,20 +86,24 @@ def kernel(rows, at, begins, ends, floors, needed):
 ARRANGE = """
 
 @jit
-def kernel(codes, begins, ends, order):
+def kernel(codes, first, begins, ends, order):
     for row in range(codes.shape[0]):
-        ends[u(codes[u(row)])] += 1
+        key = codes[u(row)] - first
+        if 0 <= key < ends.shape[0]:
+            ends[u(key)] += 1
     total = 0
     for key in range(ends.shape[0]):
         begins[u(key)] = total
         total += ends[u(key)]
         ends[u(key)] = begins[u(key)]
     for row in range(codes.shape[0]):
-        key = codes[u(row)]
-        order[u(ends[u(key)])] = row
-        ends[u(key)] += 1
+        key = codes[u(row)] - first
+        if 0 <= key < ends.shape[0]:
+            order[u(ends[u(key)])] = row
+            ends[u(key)] += 1
+    return total
 """
-"""All rows key by key, by counting. `ends` comes with zeros."""
+"""The rows of some keys, from the `first` on, key by key, by counting. `ends` comes with zeros."""
 
 # A search goes out from where x should be. In a list as long as that of the start at hand, which
 # mostly has the same events, that is beside the start; else the events of a key lie about evenly.
