@@ -54,7 +54,7 @@ STYLE = """
 
 
 @dataclass(frozen=True, slots=True)
-class _Frame:
+class _Area:
     """Where times are drawn. Few events take a narrow drawing, with no more room for the names of
     lanes than they need."""
 
@@ -76,16 +76,16 @@ class _Frame:
         return self.left + self.room * (inside - self.first) / max(self.last - self.first, 1)
 
 
-def _frame(timeline: Timeline) -> _Frame:
+def _area(timeline: Timeline) -> _Area:
     first, last = span_of(timeline)
     if any(len(lane.rows) > _FEW for lane in timeline.lanes):
-        return _Frame(first, last, _LEFT, 1000)
+        return _Area(first, last, _LEFT, 1000)
     names = ["matches", *(shorten(lane.name, _LETTERS) for lane in timeline.lanes)]
-    return _Frame(first, last, min(_LEFT, 24 + max(extent(n, 13) for n in names)), _SMALL)
+    return _Area(first, last, min(_LEFT, 24 + max(extent(n, 13) for n in names)), _SMALL)
 
 
 def timeline_picture(timeline: Timeline) -> str:
-    frame = _frame(timeline)
+    frame = _area(timeline)
     rows = _packed(timeline.matches)
     below = _TOP + _LANE * len(timeline.lanes) + 10
     ground = below + _BAND * (max(rows, default=-1) + 1) + _AXIS
@@ -125,7 +125,7 @@ def _middle(lane: int) -> float:
     return _TOP + _LANE * lane + _LANE / 2
 
 
-def _lane(lane: Lane, number: int, frame: _Frame) -> Iterator[str]:
+def _lane(lane: Lane, number: int, frame: _Area) -> Iterator[str]:
     y, room = _middle(number), frame.room
     name = element("title", escape(lane.name)) + escape(shorten(lane.name, _LETTERS))
     yield element("text", name, x=frame.left - 12, y=y + 4, text_anchor="end")
@@ -243,7 +243,7 @@ def _packed(matches: tuple[DrawnMatch, ...]) -> list[int]:
 # ── the axis ─────────────────────────────────────────────────────────────────
 
 
-def _axis(ticks: bool, frame: _Frame, height: float) -> Iterator[str]:
+def _axis(ticks: bool, frame: _Area, height: float) -> Iterator[str]:
     first, last, most = frame.first, frame.last, 3 if frame.small and not ticks else 7
     bottom = height - _AXIS + 8
     spans = [int(s) for s in _STEPS if s >= 1] if ticks else _SPANS
