@@ -10,6 +10,7 @@ import pytest
 
 import cepheid as cep
 from cepheid.algebra import bind
+from cepheid.answers.counted import counting_engine
 from cepheid.answers.counted.chain_walks import ChainWalk
 from cepheid.answers.counted.countable import ways
 from cepheid.answers.counted.counting_automaton import NotCounted
@@ -77,7 +78,9 @@ def way_of(text: str) -> ChainWalk | None:
 
 
 @pytest.mark.parametrize("seed", range(examples("counted chains")))
-def test_groups(seed: int) -> None:
+def test_groups(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a table, and in rounds over what comes in batches."""
+    monkeypatch.setattr(counting_engine, "ROUND", 4)
     draw = random.Random(f"groups {seed}")
     text = drawn(draw)
     if (way := way_of(text)) is None:
@@ -85,7 +88,9 @@ def test_groups(seed: int) -> None:
     query = bind(parse(text), SCHEMA)
     for _ in range(5):
         stream = rows(draw, draw.randint(2, 14))
-        assert same(answered(query, stream, None, way), answers(query, stream)), (text, stream)
+        for cuts in (None, (draw.randint(1, 3),)):
+            found = answered(query, stream, cuts, way)
+            assert same(found, answers(query, stream)), (text, cuts, stream)
 
 
 def test_most_are_counted() -> None:

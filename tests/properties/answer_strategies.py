@@ -86,7 +86,7 @@ KINDS: tuple[type[AnsweringQueries], ...] = (
 
 class AnsweringChains(AnsweringQueries):
     """Mostly counted: events one after the other, in branches or in any order; between them
-    negations of one event, and groups of any events."""
+    negations of one event, and groups."""
 
     aggregates = AGGREGATES[:8]
     operators = (";",)
@@ -108,8 +108,9 @@ class AnsweringChains(AnsweringQueries):
         for _ in range(most - 1):
             if self.chance(15):
                 text += f" ; {self.forbidden(1)}"
-            elif self.chance(10) and self.left > 1:
-                text += f" ; {self.atom(Kind.GROUP)}+ SUBSETS"
+            elif self.chance(15) and self.left > 1:
+                mode = self.choose(" SUBSETS", " RUNS", " PREFIXES", "")
+                text += f" ; {self.atom(Kind.GROUP)}+{mode}"
             text += f" ; {self.atom()}"
         return text
 
