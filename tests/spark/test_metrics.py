@@ -191,3 +191,11 @@ def _wait_for(metrics: cep.Metrics, name: str, value: str) -> None:
             return
         time.sleep(0.1)
     raise AssertionError(metrics.text())
+
+
+def test_refused_rules_of_several_passes_add_up() -> None:
+    """The buckets of a pass tell of the same rules."""
+    buckets = [("card 0", 2), ("card 1", 2), ("0", 1)]
+    found = {"buckets": [{"bucket": name, "refused": refused} for name, refused in buckets]}
+    report = {"batchId": 1, "observedMetrics": {"cepheid found r": found}}
+    assert cep.status(report).refused == 3

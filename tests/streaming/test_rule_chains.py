@@ -116,3 +116,22 @@ def test_a_label_goes_and_comes_again() -> None:
     want = both.match(parts[2], **OPTIONS).to_pylist()
     assert plain([r for r in found if r["match_start"] >= begin]) == plain(want)
     assert {r["rule"] for r in want} == {"quiet", "calm"}
+
+
+def test_a_rule_that_is_refused_is_told_by_one_pass() -> None:
+    """What fits no pass by the first one, what can't run by its own."""
+    table = events(0)
+    rules = APART.select(["own"]) | RuleSet.of(
+        {
+            "column": "PATTERN A a ; B b WHERE [id] AND a.y > 1 WITHIN 5",
+            "other key": "PATTERN A a ; B b WHERE [row] WITHIN 5",
+        }
+    )
+    for keys, refused in ((("id", "x"), {"id": 2, "x": 0}), (("x", "id"), {"x": 2, "id": 0})):
+        options = cep.Options("ts", type="type", jit=False)
+        stream = RulesCluster(
+            keys, options, Weather(0, workers=1, buckets=1), table.schema, table.schema
+        )
+        stream.batch(table.slice(0, 5), version(rules))
+        told = {key: bucket.report().refused for (key, _), bucket in stream.workers[0].items()}
+        assert told == refused

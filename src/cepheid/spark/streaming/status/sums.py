@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from cepheid.streaming.rule_figures import FiguresOfRules
+from cepheid.streaming.rule_figures import FiguresOfRules, RuleFigures, RunFigures
 
 if TYPE_CHECKING:
     from cepheid.spark.streaming.status.reports import Status
@@ -42,6 +43,16 @@ class Sums:
         # A bucket that takes no part in a batch stays as it is.
         self.held |= {b["bucket"]: (b["rows"], b["size"]) for b in done.buckets}
         self.refused = done.refused if done.buckets else self.refused
+
+    @property
+    def rules(self) -> Mapping[str, RuleFigures]:
+        """Of each rule that had a match."""
+        return self.of_rules.rules
+
+    @property
+    def runs(self) -> Mapping[str, RunFigures]:
+        """Of what several rules share."""
+        return self.of_rules.runs
 
     @property
     def rows(self) -> int:
