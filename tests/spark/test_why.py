@@ -47,6 +47,7 @@ def test_figures_are_counted_there(spark: SparkSession, there: None) -> None:
         ({"a": ("3",), "b": ("4",)}, "condition", "b.x > 6", (("a.id", "2"), ("b.x", "5"))),
         ({"a": ("6",), "b": ("8",)}, "negation", "!X n", (("a.id", "4"),)),
         ({"a": ("5",), "b": ("16",)}, "window", "WITHIN 12 units", (("a.id", "3"),)),
+        ({"a": ("9",)}, "candidate", "no B b in the window", (("a.id", "5"),)),
     ]
 
 
