@@ -339,6 +339,8 @@ def test_the_page_beside_a_running_stream(browser: Browser, tmp_path: Path) -> N
         newest, tiles = page.locator("#newest"), page.locator("#tiles")
         expect(newest).to_contain_text("high", timeout=STREAM_WAIT)
         expect(newest.locator("tbody tr")).to_have_count(1)
+        corners = page.locator(".under").first.get_attribute("points") or ""
+        assert corners.startswith("0,96 0,") and corners.endswith(" 1000,96")
         expect(tiles).to_contain_text("events per second")
         add_events(tmp_path / "in", "3.parquet", (62, "B", 9), (120, "A", 1), (-600, "A", 1))
         expect(newest.locator("tbody tr")).to_have_count(2, timeout=STREAM_WAIT)

@@ -64,13 +64,14 @@ function tiles(last) {
 function chart(values, ends, label) {
   if (!values.length) return [h("p", { class: "empty" }, "No batch yet.")];
   const most = Math.max(...values, 1e-9);
-  const x = (n) => (values.length === 1 ? 500 : (1000 * n) / (values.length - 1));
+  const drawn = values.length === 1 ? [values[0], values[0]] : values;  // of one batch a level line
+  const x = (n) => (1000 * n) / (drawn.length - 1);
   const y = (value) => 96 - (90 * value) / most;
-  const points = values.map((value, n) => `${x(n)},${y(value)}`).join(" ");
+  const points = drawn.map((value, n) => `${x(n)},${y(value)}`).join(" ");
   return [
     s("svg", { viewBox: "0 0 1000 100", preserveAspectRatio: "none", class: "chart", role: "img", "aria-label": label },
       s("polygon", { points: `0,96 ${points} 1000,96`, class: "under" }),
-      s("polyline", { points: values.length === 1 ? `0,${y(values[0])} 1000,${y(values[0])}` : points, class: "line" }),
+      s("polyline", { points, class: "line" }),
       s("line", { x1: 0, x2: 1000, y1: 96, y2: 96, class: "base" })),
     h("p", { class: "ends" }, h("span", null, ends[0]), h("span", null, label), h("span", null, ends[1])),
   ];
