@@ -84,11 +84,16 @@ def restore(
         new[:] = events.rows(new)
 
 
-def sort_by_end(out: Buffer, position: Ints, events: Arranged) -> None:
-    """Put the records in the order of their ends. Of what they are, only these and the slots are
-    kept."""
-    last = np.take(position, events.rows(out.records.last[: out.n]))
+def sort_by_end(out: Buffer, times: tuple[int, int], store: EventStore, events: Arranged) -> None:
+    """Put the records in the order of their ends, and add their times. Of what they are, only the
+    positions of their ends and the slots are kept."""
+    records, n = out.records, out.n
+    ends = events.rows(records.last[:n])
+    last = np.take(store.position, ends)
     order = ascending(last)
-    out.records.last[: out.n] = np.take(last, order)
-    for values in out.records.slots:
-        values[: out.n] = np.take(values, order)
+    for slot, values in enumerate(records.slots):
+        if slot not in times:
+            values[:n] = np.take(values, order)
+    records.slots[times[0], :n] = np.take(store.time, events.rows(np.take(records.first, order)))
+    records.slots[times[1], :n] = np.take(store.time, np.take(ends, order))
+    records.last[:n] = np.take(last, order)

@@ -250,20 +250,19 @@ class AutomatonOperator(Operator):
 
     def _restore(self, events: Arranged) -> None:
         """The records as others know them."""
-        store, out = self.context.store, self.out
+        store, out, records = self.context.store, self.out, self.out.records
+        assert self.times is not None
         if self.skips:
-            sort_by_end(out, store.position, events)
+            sort_by_end(out, self.times, store, events)
         else:
-            for values in (out.records.first, out.records.last):
-                rows = values[: out.n]
-                rows[:] = np.take(store.position, events.rows(rows))
+            places = [(records.first, store.position), (records.last, store.position)]
+            if not self.program.reads_times:
+                places += [(records.slots[slot], store.time) for slot in self.times]
+            for values, known in places:
+                values[: out.n] = np.take(known, events.rows(values[: out.n]))
         singles = [slot for name, slot in self.slots.items() if name not in self.pools]
         pools = list(zip(self.pools.values(), self._restored, strict=True))
         restore(out, singles, pools, events)
-        if not self.program.reads_times:
-            for slot in self.times or ():
-                rows = out.records.slots[slot, : out.n]
-                rows[:] = np.take(store.time, events.rows(rows))
         self._restored = [pool.n for pool, _ in pools]
 
     def _visible(self, position: Ints, horizon: int) -> int:

@@ -266,11 +266,9 @@ CHOOSE = """
 
 @jit
 def moved(out, source, target):
-    out.start[u(target)] = out.start[u(source)]
-    out.end[u(target)] = out.end[u(source)]
     out.first[u(target)] = out.first[u(source)]
     out.last[u(target)] = out.last[u(source)]
-    for slot in range(out.slots.shape[0]):
+    for slot in range(out.slots.shape[0] - 2):
         out.slots[u(slot), u(target)] = out.slots[u(slot), u(source)]
 
 
@@ -330,7 +328,8 @@ def choose(out, pools, begin, end, bound):
     return k, bound
 """
 """Which of some matches SKIP PAST LAST EVENT keeps: those before them are decided, and set the
-bound; what comes later ends later. `earlier` says which of two is considered first."""
+bound; what comes later ends later. `earlier` says which of two is considered first. Such a kernel
+doesn't write the times of records."""
 
 HEAD = f"""
 

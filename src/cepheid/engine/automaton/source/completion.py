@@ -245,12 +245,13 @@ def write_emit(w: SourceWriter, env: Env) -> None:
             code.line(f"out_slots[{slot}, u(k)] = pool_base{n}")
             code.line(f"out_slots[{slot + 1}, u(k)] = -1")
         slot += 2
-    code.line(f"out_start[u(k)] = {whole.clock_start}")
-    code.line(f"out_end[u(k)] = {whole.clock_end}")
     code.line(f"out_first[u(k)] = {whole.start}")
     code.line(f"out_last[u(k)] = {whole.end}")
-    code.line(f"out_slots[{slot}, u(k)] = {whole.time_start}")
-    code.line(f"out_slots[{slot + 1}, u(k)] = {whole.time_end}")
-    if w.chooses:
+    if w.chooses:  # the rows of both tell their times
         code.line(f"latest = max(latest, {whole.end})")
+    else:
+        code.line(f"out_start[u(k)] = {whole.clock_start}")
+        code.line(f"out_end[u(k)] = {whole.clock_end}")
+        code.line(f"out_slots[{slot}, u(k)] = {whole.time_start}")
+        code.line(f"out_slots[{slot + 1}, u(k)] = {whole.time_end}")
     code.line("k += 1")
