@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 import warnings
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 import cepheid as cep
 from cepheid.algebra.expressions import Attribute
 from cepheid.algebra.types import Type
-from cepheid.options import Options
+from cepheid.options import Limit, Options
 from cepheid.rules.compile.compiled_rules import compile_rules
 from cepheid.rules.load.lifted import lifted
 from cepheid.rules.load.readers import reading
@@ -297,3 +298,22 @@ def test_a_template_of_written_rules() -> None:
         "p2": [1, 2, 3],
         "p3": [None, None, "u"],
     }
+
+
+@pytest.mark.parametrize("operator", [";", "=>"])
+def test_written_rules_that_share_nothing_after_all_run_once(operator: str) -> None:
+    """Twelve values each, in nine lists: too many alternatives for one automaton. A match of rule n
+    begins with an even number outside of its list, and ends with the next odd one above n."""
+    events = pa.table({"ts": range(40), "type": ["A", "B"] * 20, "x": range(40)})
+    rules = cep.RuleSet.of(
+        {
+            f"rule {n}": f"PATTERN A a {operator} B b WHERE b.x > {n} AND a.x NOT IN "
+            f"({', '.join(str(2 * (n + k)) for k in range(12))}) WITHIN 2"
+            for n in range(9)
+        }
+    )
+    options = Options("ts", type="type", limit=Limit(total=1000))  # so events aren't dealt
+    counts = Counter(rules.match(events, options)["rule"].to_pylist())
+    for n in range(9):
+        begins = [x for x in range(0, 40, 2) if not 2 * n <= x < 2 * n + 24 and x + 1 > n]
+        assert counts[f"rule {n}"] == len(begins), n

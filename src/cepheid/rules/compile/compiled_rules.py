@@ -160,16 +160,10 @@ def compile_rules(
             alone = (*plain, *_alone(rest, target))
             joints = joined([query_alone.prepared for query_alone in alone], options, by_key)
             return CompiledRules(rule_columns(templates), groups, (*alone, *own_run), joints)
-        apart = {id(c.unit) for c in rest}
-        candidates = [
-            new
-            for old in candidates
-            for new in (
-                [c for part in old.unit.parts for c in candidates_of(part)]
-                if id(old.unit) in apart and old.unit.parts
-                else (old,)
-            )
-        ]
+        apart = {id(c.unit): c.unit for c in rest if c.unit.parts}
+        candidates = [c for c in candidates if id(c.unit) not in apart]
+        parts = (part for unit in apart.values() for part in unit.parts)
+        candidates += [c for part in parts for c in candidates_of(part)]
 
 
 def _units(templates: tuple[Template, ...]) -> Iterator[RuleUnit]:

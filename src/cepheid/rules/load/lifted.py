@@ -28,7 +28,7 @@ from cepheid.language.text_constants import (
 from cepheid.query import Query
 from cepheid.rules.template import Template
 
-FEWEST = 8
+FEWEST = 4
 """From this many rules of one frame on, a template pays."""
 
 _TYPES: Mapping[str, pa.DataType] = {
