@@ -10,7 +10,15 @@ from rich.console import Console
 from benchmarks.experiments.writing import claim_lines, failed, rich_tables
 from benchmarks.measure import WrongAnswer
 from benchmarks.report import Record
-from benchmarks.rules import closures, family_runs, iterations, joined, sizes, spark
+from benchmarks.rules import (
+    closures,
+    family_runs,
+    family_spark,
+    iterations,
+    joined,
+    sizes,
+    spark,
+)
 from benchmarks.rules.figures import FULL, QUICK, SWEEPS, Say, record
 from benchmarks.rules.writing import PARTS, draw, keep, kept, update_page
 from benchmarks.tree import add_dry_run, may_record
@@ -40,6 +48,8 @@ def measured(part: str, quick: bool, say: Say) -> Record:
         return joined.record(joined.measure(size, say), quick)
     if part == "families":
         return family_runs.record(family_runs.measure(quick, say), quick)
+    if part == "family_spark":
+        return family_spark.measure(quick, say)
     if part == "spark":
         return spark.measure(quick, say)
     return record(SWEEPS[part](size, say), quick)

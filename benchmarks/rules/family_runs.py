@@ -33,21 +33,26 @@ SEED = 1
 WARM_UP = 2_000
 CHECKED_RULES, CHECKED_EVENTS = 12, 6_000
 MOST_TIMES, MOST_APART = 20.0, 1.5
+VELOCITY_RATE = 20_000
 UNMEASURED = 0.1
 """Seconds below which the ways of a family aren't compared: most of that is fixed."""
 
 
 @dataclass(frozen=True)
 class Scale:
-    """How many rules a family has, the sizes of the curve, and the events of both."""
+    """How many rules a family has, the sizes of the curve, the events of both, how many rules of
+    velocity run, and how many a set has that changes."""
 
     rules: int = 500
     events: int = 100_000
     curve: tuple[int, ...] = (33, 330, 1_000, 3_300, 10_000, 20_000, 100_000)
+    velocity: int = 10_000
+    changed: int = 100_000
 
 
 FULL = Scale()
-QUICK = Scale(12, 3_000, (33, 66))
+QUICK = Scale(12, 3_000, (33, 66), 50, 200)
+VELOCITY, CHANGED = FAMILIES["three of a kind"], FAMILIES["pair"]
 
 
 @dataclass(frozen=True)
@@ -78,10 +83,22 @@ class CurvePoint:
 
 
 @dataclass(frozen=True)
+class ChangePoint:
+    """Seconds of compiling a set, of adding one rule to it, and of taking one out."""
+
+    rules: int
+    whole: float
+    added: float
+    removed: float
+
+
+@dataclass(frozen=True)
 class Measured:
     scale: Scale
     families: Mapping[str, FamilyPoint]
     curve: Sequence[CurvePoint]
+    velocity: CurvePoint
+    change: ChangePoint
 
 
 def measure(
@@ -98,8 +115,12 @@ def measure(
     curve = []
     for count in chosen.curve:
         say(f"{count:,} rules of all families")
-        curve.append(curve_point(count, events))
-    return Measured(chosen, points, curve)
+        curve.append(curve_point(partial(all_families, "mixed", count, SEED), events))
+    say(f"{chosen.velocity:,} rules of {VELOCITY.name}")
+    velocity = curve_point(partial(VELOCITY.as_table, chosen.velocity, SEED), events)
+    say("a rule more, and one less")
+    change = change_point(CHANGED.as_table(chosen.changed, SEED), events.schema)
+    return Measured(chosen, points, curve, velocity, change)
 
 
 def check(family: Family, rules: int = CHECKED_RULES, events: int = CHECKED_EVENTS) -> int:
@@ -149,13 +170,29 @@ def seconds(made: Callable[[], RuleSet], events: pa.Table) -> tuple[float, pa.Ta
         return time.process_time() - begin, alerts
 
 
-def curve_point(count: int, events: pa.Table) -> CurvePoint:
-    rules = all_families("mixed", count, SEED)
+def curve_point(made: Callable[[], RuleSet], events: pa.Table) -> CurvePoint:
+    rules = made()
     begin = time.process_time()
-    compile_rules(rules.templates, events.schema, OPTIONS, deals=True)
+    compile_rules(rules.templates, events.schema, OPTIONS, deals=True, ends=True)
     compiling = time.process_time() - begin
-    total, alerts = seconds(partial(all_families, "mixed", count, SEED), events)
+    total, alerts = seconds(made, events)
     return CurvePoint(len(rules), compiling, max(total - compiling, 0.0), alerts.num_rows)
+
+
+def change_point(rules: RuleSet, columns: pa.Schema) -> ChangePoint:
+    """The rule that comes is written, and has been compiled before: what is measured is the set."""
+    names = [f"{CHANGED.name} {n}" for n in range(2)]
+    more = CHANGED.written(1, SEED + 1)
+    new = RuleSet.of({"new": more[names[0]].query})
+    new.compile(columns, OPTIONS)
+    begin = time.process_time()
+    ready = rules.compile(columns, OPTIONS)
+    whole = time.process_time()
+    (ready | new).compile(columns, OPTIONS)
+    added = time.process_time()
+    ready.without(names[1]).compile(columns, OPTIONS)
+    removed = time.process_time()
+    return ChangePoint(len(rules), whole - begin, added - whole, removed - added)
 
 
 # ── to keep ──
@@ -173,6 +210,13 @@ def verdicts(measured: Measured) -> Iterator[Verdict]:
         text = f"written rules take at most {MOST_APART:g} times as long as a table"
         detail = f"{points[widest].apart:.1f} × ({widest})"
         yield Verdict(text, points[widest].apart <= MOST_APART, detail)
+    reached = measured.scale.events / measured.velocity.matching
+    text = f"{measured.velocity.rules:,} velocity rules run at {VELOCITY_RATE:,} events/s"
+    yield Verdict(text, reached >= VELOCITY_RATE, f"{short(reached)} events/s")
+    change = measured.change
+    text = f"one of {change.rules:,} rules comes or goes in a tenth of the time of all"
+    longest = max(change.added, change.removed)
+    yield Verdict(text, 10 * longest <= change.whole, f"{1000 * longest:.0f} ms")
     for count, most, rate in ((20_000, 10.0, 20_000), (100_000, None, 5_000)):
         for point in measured.curve:
             if point.rules == count:
@@ -185,7 +229,7 @@ def verdicts(measured: Measured) -> Iterator[Verdict]:
 
 
 def record(measured: Measured, quick: bool) -> Record:
-    events = measured.scale.events
+    events, change = measured.scale.events, measured.change
     return {
         **provenance(quick),
         "name": "families",
@@ -209,18 +253,33 @@ def record(measured: Measured, quick: bool) -> Record:
                 "title": f"rules of all families, {events:,} events",
                 "head": ["rules", "s to compile", "s to match", "events per second", "matches"],
                 "rows": [
+                    [f"{point.rules:,}", *_of_curve(point, events)] for point in measured.curve
+                ],
+            },
+            {
+                "title": f"{VELOCITY.name}, {events:,} events",
+                "head": ["rules", "s to compile", "s to match", "events per second", "matches"],
+                "rows": [[f"{measured.velocity.rules:,}", *_of_curve(measured.velocity, events)]],
+            },
+            {
+                "title": "ms to change a compiled set",
+                "head": ["rules", "all of them", "one more", "one less"],
+                "rows": [
                     [
-                        f"{point.rules:,}",
-                        f"{point.compiling:.2f}",
-                        f"{point.matching:.2f}",
-                        short(events / point.matching),
-                        f"{point.matches:,}",
+                        f"{change.rules:,}",
+                        *(f"{1000 * s:.0f}" for s in (change.whole, change.added, change.removed)),
                     ]
-                    for point in measured.curve
                 ],
             },
         ],
         "claims": [asdict(verdict) for verdict in verdicts(measured)],
         "families": {name: asdict(point) for name, point in measured.families.items()},
         "curve": [asdict(point) for point in measured.curve],
+        "velocity": asdict(measured.velocity),
+        "change": asdict(change),
     }
+
+
+def _of_curve(point: CurvePoint, events: int) -> list[str]:
+    rate = short(events / point.matching)
+    return [f"{point.compiling:.2f}", f"{point.matching:.2f}", rate, f"{point.matches:,}"]

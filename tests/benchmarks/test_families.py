@@ -11,6 +11,7 @@ from benchmarks.measure import WrongAnswer
 from benchmarks.rules import family_runs
 from benchmarks.rules.families import FAMILIES, WAYS, Family, all_families, rules_of
 from benchmarks.rules.family_runs import (
+    ChangePoint,
     CurvePoint,
     FamilyPoint,
     Measured,
@@ -67,10 +68,14 @@ def test_claims_are_about_the_slowest() -> None:
         "slow": FamilyPoint(0.01, {"table": 0.2, "written": 0.4, "mixed": 0.3}, 5),
     }
     curve = [CurvePoint(20_000, 9.0, 4.0, 1), CurvePoint(100_000, 50.0, 30.0, 1)]
-    found = [(v.holds, v.detail) for v in verdicts(Measured(Scale(), points, curve))]
+    velocity, change = CurvePoint(10_000, 1.0, 10.0, 1), ChangePoint(100_000, 0.3, 0.02, 0.05)
+    measured = Measured(Scale(), points, curve, velocity, change)
+    found = [(v.holds, v.detail) for v in verdicts(measured)]
     assert found == [
         (False, "40 × (slow)"),
         (False, "2.0 × (slow)"),
+        (False, "10 k events/s"),
+        (False, "50 ms"),
         (True, "25 k events/s"),
         (True, "9.0 s"),
         (False, "3.33 k events/s"),
@@ -79,9 +84,10 @@ def test_claims_are_about_the_slowest() -> None:
 
 def test_a_record_has_a_row_for_each_family() -> None:
     some = [FAMILIES["pair"], FAMILIES["->, the last step varies"]]
-    figures = record(measure(True, lambda _: None, Scale(6, 2_000, (33,)), some), True)
+    figures = record(measure(True, lambda _: None, Scale(6, 2_000, (33,), 20, 40), some), True)
     assert [row[0] for row in figures["tables"][0]["rows"]] == [family.name for family in some]
     assert [row[0] for row in figures["tables"][1]["rows"]] == ["33"]
+    assert [table["rows"][0][0] for table in figures["tables"][2:]] == ["20", "40"]
 
 
 @pytest.mark.slow
