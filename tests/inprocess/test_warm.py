@@ -10,6 +10,7 @@ from numba.core.event import install_recorder
 
 import cepheid as cep
 from cepheid.engine import run
+from cepheid.inprocess import threads
 
 KINDS = "ABACBBCABCAABC"
 EVENTS = pa.table(
@@ -51,3 +52,14 @@ def test_a_run_compiles_nothing_after_warm(
         assert cep.match(EVENTS, text, **options).num_rows
     assert compiled.buffer == []
     assert cep.warm(text, EVENTS, **options) == 0
+
+
+def test_also_what_matches_all_events_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "LEAST_ROWS", 2)
+    text = """PATTERN a => b+ => c WHERE [id] AND b.ts > PREV(b.ts, a.ts) AND c.ts > a.ts + 0.125
+        AFTER MATCH SKIP PAST LAST EVENT RETURN a.id AS id"""
+    cep.warm(text, EVENTS.schema, time="ts")
+    assert cep.warm(text, EVENTS, time="ts") == 0
+    with install_recorder("numba:compile") as compiled:
+        assert cep.match(EVENTS, text, time="ts").num_rows
+    assert compiled.buffer == []

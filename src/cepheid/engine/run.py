@@ -154,7 +154,7 @@ class Engine:
         self._load(with_times(with_clean_dictionaries(part), self.plan.schema, self.counts))
         cold = self.tree.cold()
         self.tree.warm()
-        return cold
+        return cold + self.tree.warm_at_once() if needs.matches_at_once(self.plan) else cold
 
     def _push(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         batch = with_times(with_clean_dictionaries(batch), self.plan.schema, self.counts)

@@ -211,6 +211,15 @@ class OperatorTree:
             operator.warm()
         self.sink.warm()
 
+    def warm_at_once(self) -> int:
+        """The same of the kernel that matches all events at once; returns how many this machine had
+        not compiled."""
+        (root,) = self.roots
+        root.whole = True
+        cold = int(_is_cold(root))
+        root.warm_at_once()
+        return cold
+
     def cold(self) -> int:
         """How many kernels are not yet compiled on this machine."""
         return sum(_is_cold(o) for o in self.operators if not isinstance(o, LeafOperator))

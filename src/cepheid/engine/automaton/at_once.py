@@ -68,6 +68,13 @@ def arranged(
     return Arranged(order, begins, ends)
 
 
+def no_events(keyed: bool, jit: bool) -> Arranged:
+    """An arrangement of nothing, to have the kernels compiled."""
+    none, begins, ends = (np.zeros(n, np.int64) for n in (0, 1, 1))
+    load(ARRANGE, jit)(none, 0, begins, ends, none)
+    return Arranged(none if keyed else None, begins, ends)
+
+
 def restore(
     out: Buffer, singles: Iterable[int], pools: Iterable[tuple[Pool, int]], events: Arranged
 ) -> None:

@@ -18,7 +18,7 @@ from cepheid.algebra.expressions import Attribute
 from cepheid.algebra.patterns import Absence, Disjunction, moves_end, positive, walk
 from cepheid.algebra.types import Type
 from cepheid.engine.arrays.columns import Column
-from cepheid.engine.automaton.at_once import Arranged, arranged, restore, sort_by_end
+from cepheid.engine.automaton.at_once import Arranged, arranged, no_events, restore, sort_by_end
 from cepheid.engine.automaton.forbidden import next_negations
 from cepheid.engine.automaton.knowledge import grouped
 from cepheid.engine.automaton.remembered import Remembered
@@ -221,6 +221,11 @@ class AutomatonOperator(Operator):
         if self.whole:
             context.compile_at = 0  # there is no later round for a compiled kernel
         return self.whole
+
+    def warm_at_once(self) -> None:
+        self._arranged = no_events(len(self.node.key) > 0, self.context.jit)
+        self._round = None
+        self.step()
 
     def _begin_at_once(self, events: Arranged) -> Round:
         store, state = self.context.store, self.state

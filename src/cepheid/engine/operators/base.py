@@ -355,6 +355,10 @@ class Operator(ABC):
         False if the operator can't."""
         return False
 
+    def warm_at_once(self) -> None:
+        """Have the kernel compiled that matches all events at once."""
+        raise AssertionError("there is no such kernel")
+
     def settle(self) -> None:
         """Release the groups of records that were taken."""
         return
