@@ -477,8 +477,8 @@ def batch(
     held = tuple({"bucket": name, "rows": rows, "size": 1000 * rows} for name, rows in buckets)
     return Status(
         batch=number, events=events, rejected=1, future=0, relevant=events, late=2, shed=0,
-        ties=0, matches=3, rows=0, size=0, replans=0, refused=refused, buckets=held, backlog=None,
-        watermark=watermark, seconds=2.0,
+        ties=0, suppressed=0, matches=3, rows=0, size=0, replans=0, refused=refused, buckets=held,
+        backlog=None, watermark=watermark, seconds=2.0,
     )  # fmt: skip
 
 
