@@ -143,7 +143,7 @@ def test_an_integer_that_no_fraction_is_equal_to() -> None:
 
 # ── rules that can't be run ──────────────────────────────────────────────────
 
-NESTED = "PATTERN (A a ; (B b ; C c)+ ; !D d ; E e)+ ; A f WITHIN 9"
+NESTED = "PATTERN (A a ; (B b ; !D d ; C c)+ ; E e)+ ; A f WITHIN 9"
 
 
 def test_a_rule_that_no_engine_runs_is_named() -> None:
