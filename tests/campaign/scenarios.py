@@ -175,7 +175,11 @@ SCENARIOS = {
         Scenario("streams", {"": _SEVERAL["unanswered"]}, streams=("A", "B", "C")),
         Scenario(
             "rules",
-            _SEVERAL,
+            {
+                **_SEVERAL,
+                "Pair": Question(PAIR, _PAIRS.format(window=WINDOW, more=0)),
+                "after": chained("after", "[id]", "c.id = p.id"),  # which reads `Pair`
+            },
             changing=tuple(question(PAIRS, _PAIRS, more=more) for more in (3, 5)),
         ),
     )

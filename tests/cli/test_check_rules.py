@@ -100,3 +100,26 @@ def test_a_single_rule(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     (tmp_path / "pair.cep").write_text(PAIR)
     assert run(tmp_path) == 0
     assert capsys.readouterr().out == f"{tmp_path}: 1 rule OK\n"
+
+
+def test_rules_that_match_nothing_are_warned_of(
+    rules: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By what their queries say, or by the values of their rows."""
+    (rules / "others.cep").write_text(
+        "INTO never PATTERN A a WHERE a.x > 5 AND a.x < 3\n\n"
+        "INTO big PATTERN A a ; B b WHERE a.x > :low AND a.x < :high WITHIN 5 minutes"
+    )
+    (rules / "big.csv").write_text("rule,low,high\nright,1,3\nwrong,5,2\n")
+    events = tmp_path / "events.parquet"
+    columns = {"ts": pa.array([0], pa.timestamp("us")), "type": ["A"], "x": [1]}
+    pa.parquet.write_table(pa.table(columns), events)
+    assert run(rules, "--input", events, "--time", "ts", "--type", "type") == 0
+    captured = capsys.readouterr()
+    assert captured.out == f"{rules}: 4 rules OK\n"
+    warnings = [line for line in captured.err.splitlines() if "matches nothing" in line]
+    assert warnings == [
+        "warning: wrong: the rule matches nothing: no event can fulfill all conditions of one of "
+        "its steps",
+        "warning: never: the rule matches nothing: `a.x > 5` and `a.x < 3` can't both be true",
+    ]
