@@ -55,3 +55,26 @@ def test_one_rule() -> None:
     assert [(s.group, s.reached) for s in funnel.steps if s.text == "A a"] == [("1", 1), ("5", 1)]
     with pytest.raises(cep.DataError, match="no column `y`"):
         RULES["high"].funnel(EVENTS, time="ts", type="type", by="y")
+
+
+def test_rules_that_read_others_are_counted_over_what_they_read() -> None:
+    """Two pairs come up; a C of the same id follows one of them within the time, with too small a
+    value."""
+    events = pa.table(
+        {
+            "ts": [1, 2, 3, 4, 5, 30],
+            "type": ["A", "B", "A", "B", "C", "C"],
+            "id": [1, 1, 2, 2, 1, 2],
+            "x": [1, 5, 2, 9, 3, 4],
+        }
+    )
+    rules = cep.RuleSet.of(
+        {
+            "pair": "INTO Pair PATTERN A a ; B b WHERE [id] WITHIN 5 RETURN a.id, b.x",
+            "never": "INTO Next PATTERN Pair p ; C c WHERE [id] AND c.x > 100 WITHIN 9 RETURN c.id",
+            "after": "PATTERN Next n ; A a WHERE [id] WITHIN 9",
+        }
+    )
+    funnels = rules.funnel(events, time="ts", type="type").funnels
+    reached = {name: [step.reached for step in f.steps] for name, f in funnels.items()}
+    assert reached == {"never": [2, 0, 0], "after": [0, 0, 0]}

@@ -424,9 +424,12 @@ class RuleSet(Mapping[str, Rule]):
         chosen = options_of(options, named)
         runtime = set_runtime_of(data)
         with self._naming_rows(data, chosen):
-            matches = runtime.counts(runtime.match(self.templates, data, chosen))
+            alerts = runtime.match(self.templates, data, chosen)
+            matches = runtime.counts(alerts)
         silent = [name for name in self if name not in matches][:most]
-        funnels = {name: self[name].funnel(data, chosen, rows=rows) for name in silent}
+        others = runtime.read_as_events(self.templates, data, chosen, alerts)
+        given = {name: others.get(name, (data, chosen)) for name in silent}
+        funnels = {n: self[n].funnel(*events, rows=rows) for n, events in given.items()}
         return SetFunnels({name: matches.get(name, 0) for name in self}, funnels)
 
     @takes_options

@@ -109,6 +109,11 @@ class SetOnSpark:
     def counts(self, matches: Any) -> dict[str, int]:
         return {row[RULE]: row["count"] for row in matches.groupBy(RULE).count().collect()}
 
+    def read_as_events(
+        self, templates: Templates, data: Any, options: Options, alerts: Any
+    ) -> dict[str, tuple[Any, Options]]:
+        return {}  # they aren't put together for that
+
     def typed(self, matches: Any, rule: str, schema: pa.Schema) -> Any:
         require_alert_columns(matches.columns)
         return on_spark.typed_of(matches, rule, schema)

@@ -38,7 +38,7 @@ from cepheid.rules.compile.compiled_rules import CompiledRules, EngineRun, compi
 from cepheid.rules.load.readers import first_and_following
 from cepheid.rules.load.validation import columns_of
 from cepheid.rules.run.alert_columns import ALERT_COLUMNS, filled, require_alert_columns
-from cepheid.rules.run.chains.in_tables import chain_of, followed, said_once
+from cepheid.rules.run.chains.in_tables import chain_of, followed, read_as_events, said_once
 from cepheid.rules.run.contradictions import warn_of_contradictions
 from cepheid.rules.run.endless import alerts_of_endless
 from cepheid.rules.run.runtimes import Templates, Throttle
@@ -105,6 +105,16 @@ class SetInProcess:
     def counts(self, matches: Any) -> dict[str, int]:
         counts = pc.value_counts(as_table(to_arrow(matches))[RULE].combine_chunks())
         return {str(n["values"]): n["counts"].as_py() for n in counts}
+
+    def read_as_events(
+        self, templates: Templates, data: Any, options: Options, alerts: Any
+    ) -> dict[str, tuple[Any, Options]]:
+        events = InProcess().repeatable(data, "rules read the same events several times")
+        tables = events if isinstance(data, Mapping) else {EVENTS: events}
+        chain = chain_of(templates, tables, options)
+        if chain is None:
+            return {}
+        return read_as_events(chain, as_table(to_arrow(alerts)), tables, options)
 
     def typed(self, set_matches: Any, rule: str, schema: pa.Schema) -> Any:
         table = as_table(to_arrow(set_matches))

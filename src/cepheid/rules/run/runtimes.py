@@ -48,6 +48,13 @@ class SetRuntime(Protocol):
         """How many of the matches that `match` returned each rule has; none are left out."""
         ...
 
+    def read_as_events(
+        self, templates: Templates, data: Any, options: Options, alerts: Any
+    ) -> dict[str, tuple[Any, Options]]:
+        """Of rules that read others: all that each reads, as one stream of events, and how that is
+        read. `alerts` are what `match` returned."""
+        ...
+
     def typed(self, matches: Any, rule: str, schema: pa.Schema) -> Any:
         """The matches of one rule out of the result of `match`, in the columns that the rule
         returns."""

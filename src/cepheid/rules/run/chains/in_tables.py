@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from cepheid.algebra.query import Selection
 from cepheid.algebra.schemas import bind_streams
+from cepheid.algebra.types import START_COLUMN, STREAM_COLUMN, TIME_COLUMN
 from cepheid.engine.attribution.json_rows import KEY_PARTS, RULE, alert_rows
 from cepheid.engine.attribution.typed_rows import typed
 from cepheid.engine.match_schema import output_schema
@@ -27,13 +28,17 @@ from cepheid.errors import QueryError
 from cepheid.inprocess.runtime import InProcess
 from cepheid.language.diagnostics import Diagnostic
 from cepheid.options import Options
-from cepheid.query.several import EVENTS, bound_step, step_of
+from cepheid.query.several import EVENTS, QueryStep, bound_step, step_of
 from cepheid.rules.compile.alert_values import rule_columns, with_key
 from cepheid.rules.compile.compiled_rules import naming
 from cepheid.rules.load.readers import Provider, Reads, in_order, place_read, reading
 from cepheid.rules.template import Template
+from cepheid.streaming.chained_query import merge_inputs
 
 Tables = Mapping[str, pa.Table]
+
+_ROLES = {TIME_COLUMN: "time read", START_COLUMN: "start read", STREAM_COLUMN: "type read"}
+"""The names of these columns where all that a rule reads is one stream of events."""
 
 
 @dataclass(frozen=True)
@@ -136,16 +141,49 @@ def _matches(
     options: Options,
 ) -> pa.Table:
     """The matches of one rule that reads others."""
+    step, streams = _read(chain, place, rule_matches, tables)
+    given = replace(options, params={**options.params, **chain.templates[place].values(row)})
+    columns = {name: table.schema for name, table in streams.items()}
+    inputs, merged, bound = bound_step(step, columns, given)
+    return InProcess().match_inputs(with_key(bound), streams, inputs, merged, given)
+
+
+def _read(
+    chain: RuleChain, place: int, rule_matches: _RuleMatches, tables: Tables
+) -> tuple[QueryStep, Tables]:
+    """What the rules of a template read: events, and matches."""
     template, names = chain.templates[place], chain.reads[place]
     providers = {name: chain.templates[p.place].query for name, p in names.items()}
     step = step_of(template.query, providers, None if EVENTS in tables else tables.keys())
     base = {name: tables[EVENTS if EVENTS in tables else name] for name in step.base}
-    streams = {**base, **{name: rule_matches.matches(names[name]) for name in step.labels}}
-    given = replace(options, params={**options.params, **template.values(row)})
-    runtime = InProcess()
-    columns = {name: table.schema for name, table in streams.items()}
-    inputs, merged, bound = bound_step(step, columns, given)
-    return runtime.match_inputs(with_key(bound), streams, inputs, merged, given)
+    return step, {**base, **{name: rule_matches.matches(names[name]) for name in step.labels}}
+
+
+def read_as_events(
+    chain: RuleChain, alerts: pa.Table, tables: Tables, options: Options
+) -> dict[str, tuple[pa.Table, Options]]:
+    """For each rule that reads others, all that it reads as one stream of events, and how that is
+    read. `alerts` are those of all rules."""
+    rule_matches = _RuleMatches(chain, alerts, tables, options)
+    as_events: dict[str, tuple[pa.Table, Options]] = {}
+    for place in in_order(chain.templates, chain.reads):
+        template = chain.templates[place]
+        if template.query.syntax.streams:
+            continue  # it says what its streams are
+        step, streams = _read(chain, place, rule_matches, tables)
+        parts = []
+        for row, name in enumerate(template.names.to_pylist()):
+            given = replace(options, params={**options.params, **template.values(row)})
+            columns = {label: table.schema for label, table in streams.items()}
+            inputs, merged, _ = bound_step(step, columns, given)
+            whole = merge_inputs(streams, inputs, merged)
+            whole = whole.rename_columns([_ROLES.get(n, n) for n in whole.column_names])
+            time, start, type_ = _ROLES.values()
+            as_events[name] = whole, replace(given, time=time, start=start, type=type_)
+            parts.append(_matches(chain, place, row, rule_matches, tables, options))
+        named = zip(parts, template.names.to_pylist(), strict=True)
+        rule_matches.add(place, pa.concat_tables([_named(_returned(p), n) for p, n in named]))
+    return as_events
 
 
 @contextmanager
