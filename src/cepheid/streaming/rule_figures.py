@@ -11,8 +11,9 @@ import pyarrow as pa
 
 from cepheid.engine.attribution.json_rows import RULE, TEMPLATE
 
-MOST = 1000
-"""Of how many rules a bucket tells in a batch: those with the most matches."""
+MOST, MOST_RUNS = 1000, 100
+"""Of how many rules a bucket tells in a batch, those with the most matches; and of how many runs,
+those that took longest."""
 
 
 RuleName = tuple[str, str]
@@ -76,7 +77,8 @@ class FiguresOfRules:
     def to_json(self) -> str:
         most = sorted(self.rules.items(), key=lambda n: -(n[1].matches + n[1].suppressed))[:MOST]
         rules = {name: asdict(figures) for name, figures in most}
-        return json.dumps({"rules": rules, "runs": [asdict(run) for run in self.runs.values()]})
+        runs = sorted(self.runs.values(), key=lambda run: -run.seconds)[:MOST_RUNS]
+        return json.dumps({"rules": rules, "runs": [asdict(run) for run in runs]})
 
     @staticmethod
     def of_json(texts: Iterable[str]) -> FiguresOfRules:
