@@ -96,7 +96,11 @@ def sort_by_end(out: Buffer, times: tuple[int, int], store: EventStore, events: 
     positions of their ends and the slots are kept."""
     records, n = out.records, out.n
     ends = events.rows(records.last[:n])
-    last = np.take(store.position, ends)
+    position = store.position
+    if n and int(position[-1] - position[0]) == store.n - 1:
+        last = ends + position[0]
+    else:
+        last = np.take(position, ends)
     order = ascending(last)
     for slot, values in enumerate(records.slots):
         if slot not in times:

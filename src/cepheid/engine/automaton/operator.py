@@ -257,6 +257,9 @@ class AutomatonOperator(Operator):
         """The records as others know them."""
         store, out, records = self.context.store, self.out, self.out.records
         assert self.times is not None
+        singles = [slot for name, slot in self.slots.items() if name not in self.pools]
+        pools = list(zip(self.pools.values(), self._restored, strict=True))
+        restore(out, singles, pools, events)
         if self.skips:
             sort_by_end(out, self.times, store, events)
         else:
@@ -265,9 +268,6 @@ class AutomatonOperator(Operator):
                 places += [(records.slots[slot], store.time) for slot in self.times]
             for values, known in places:
                 values[: out.n] = np.take(known, events.rows(values[: out.n]))
-        singles = [slot for name, slot in self.slots.items() if name not in self.pools]
-        pools = list(zip(self.pools.values(), self._restored, strict=True))
-        restore(out, singles, pools, events)
         self._restored = [pool.n for pool, _ in pools]
 
     def _visible(self, position: Ints, horizon: int) -> int:

@@ -18,7 +18,7 @@ from cepheid.engine.automaton.instructions import (
 from cepheid.engine.automaton.source.checks import Write, write_checks, write_interruption
 from cepheid.engine.automaton.source.choices import gather, gather_before
 from cepheid.engine.automaton.source.groups import take, with_taken
-from cepheid.engine.automaton.source.numbered import FULL
+from cepheid.engine.automaton.source.numbered import FULL, may_be_kept, noted
 from cepheid.engine.automaton.source.places import AFTER_ALL, BEFORE_ALL, Env, Extent, Limits
 from cepheid.engine.automaton.source.rounds import with_rounds, write_chain
 from cepheid.engine.automaton.source.writer import SourceWriter, Then, Within
@@ -208,8 +208,17 @@ def write_unforbidden(
 
 
 def write_emit(w: SourceWriter, env: Env) -> None:
-    code, whole = w.code, env.whole
+    whole = env.whole
     assert whole is not None
+    if not w.chooses:
+        _write_record(w, env, whole)
+        return
+    with w.code.block(f"if {may_be_kept(whole.start, whole.end)}:"):
+        _write_record(w, env, whole)
+
+
+def _write_record(w: SourceWriter, env: Env, whole: Extent) -> None:
+    code = w.code
     counts: dict[int, str] = {}
     for n, v in enumerate(w.pools):
         place = env.scope.get(v)
@@ -248,7 +257,7 @@ def write_emit(w: SourceWriter, env: Env) -> None:
     code.line(f"out_first[u(k)] = {whole.start}")
     code.line(f"out_last[u(k)] = {whole.end}")
     if w.chooses:  # the rows of both tell their times
-        code.line(f"latest = max(latest, {whole.end})")
+        code.add(noted(whole.start, whole.end))
     else:
         code.line(f"out_start[u(k)] = {whole.clock_start}")
         code.line(f"out_end[u(k)] = {whole.clock_end}")

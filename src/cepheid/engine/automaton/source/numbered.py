@@ -68,8 +68,13 @@ HEAD = [
     f"decided = state[{AutomatonState.DECIDED}]",
     f"bound = state[{AutomatonState.BOUND}]",
     f"latest = state[{AutomatonState.LATEST}]",
+    "lowest, leader = FAR, FAR",
+    "for i in range(decided, k):",
+    "    if out_last[u(i)] < lowest:",
+    "        lowest, leader = out_last[u(i)], out_first[u(i)]",
 ]
-"""What a choosing kernel begins with."""
+"""What a choosing kernel begins with: of the matches that aren't decided, `lowest` is where the
+first one ends that would be considered, and `leader` where it starts."""
 
 FULL = [
     f"state[{AutomatonState.DECIDED}] = decided",
@@ -84,9 +89,28 @@ def before_start(row: str) -> list[str]:
     one that is kept."""
     return [
         f"if latest < {row} and decided < k:",
-        "    k, bound = choose(out, pools, decided, k, bound)",
+        "    if decided + 1 == k:",
+        "        bound = latest + 1",
+        "    else:",
+        "        k, bound = choose(out, pools, decided, k, bound)",
         "    decided = k",
+        "    lowest, leader = FAR, FAR",
         f"if {row} < bound: continue",
+    ]
+
+
+def may_be_kept(start: str, end: str) -> str:
+    """Whether a match may be kept. One that starts in the first that would be considered, and comes
+    after it, never is: whatever is considered before that one starts no earlier than this."""
+    return f"{start} > lowest or {end} < lowest or ({end} == lowest and {start} == leader)"
+
+
+def noted(start: str, end: str) -> list[str]:
+    """Note a match that may be kept."""
+    return [
+        f"latest = max(latest, {end})",
+        f"if {end} < lowest:",
+        f"    lowest, leader = {end}, {start}",
     ]
 
 
