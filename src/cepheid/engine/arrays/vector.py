@@ -457,6 +457,8 @@ ROWWISE: dict[str, tuple[Callable[..., Any], pa.DataType]] = {
 def rowwise(function: Callable[..., Any], args: list[Any], type_: pa.DataType) -> Any:
     length = next((len(a) for a in args if not isinstance(a, pa.Scalar)), None)
     count = 1 if length is None else length
+    if any(isinstance(a, pa.Scalar) and not a.is_valid for a in args):
+        return pa.scalar(None, type_) if length is None else pa.nulls(count, type_)
     lists = [[a.as_py()] * count if isinstance(a, pa.Scalar) else a.to_pylist() for a in args]
     results = [
         None if any(v is None for v in row) else function(*row) for row in zip(*lists, strict=True)

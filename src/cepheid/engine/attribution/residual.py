@@ -106,15 +106,16 @@ def satisfied(residual: Residual, matches: pa.RecordBatch) -> tuple[Ints, Ints]:
     """The pairs of a match and a rule that satisfy the rule's conditions, in the order of the
     matches."""
     spans = times(matches.column(MATCH_END)) - times(matches.column(MATCH_START))
-    pairs = [np.zeros((2, 0), np.int64)]
+    bits = residual.rows.length.bit_length()
+    pairs = [np.zeros(0, np.int64)]
     for at, rule in worth_asking(residual, matches, spans).chunks():
         if residual.windows is not None:
             short = np.flatnonzero(spans[at] < residual.windows[rule])
             at, rule = at[short], rule[short]
-        pairs.append(np.stack(holding(residual.conditions, residual.rows, matches, at, rule)))
-    whole = np.concatenate(pairs, axis=1)
-    order = np.lexsort((whole[1], whole[0]))
-    return whole[0][order], whole[1][order]
+        at, rule = holding(residual.conditions, residual.rows, matches, at, rule)
+        pairs.append(at << bits | rule)
+    whole = np.sort(np.concatenate(pairs))
+    return whole >> bits, whole & ((1 << bits) - 1)
 
 
 def worth_asking(residual: Residual, matches: pa.RecordBatch, spans: Ints) -> Near:

@@ -142,6 +142,12 @@ def _one_batch(table: pa.Table) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=table.schema)
 
 
+def _ordered(numbers: Ints) -> Ints:
+    """The stable order of numbers from 0 on; small ones are sorted in linear time."""
+    small = np.uint16 if numbers.max(initial=0) < 1 << 16 else np.int64
+    return np.argsort(numbers.astype(small), kind="stable")
+
+
 @dataclass(frozen=True)
 class _ClassRows:
     """The rows of a class, each with the code of its key, in the order of key and row."""
@@ -182,7 +188,7 @@ class _ClassifiedBatch:
         for part in self.variants.key:
             column = codes[part[class_.leaf.variable]]
             keys = keys * (1 + int(column.max(initial=0))) + column[rows]
-        order = np.argsort(keys, kind="stable")
+        order = _ordered(keys)
         return _ClassRows(class_, rows[order], keys[order], self.batch.take(pa.array(rows[order])))
 
     def first(
@@ -344,9 +350,7 @@ class _Around:
         place = np.zeros(len(stretch.times), np.int64)
         place[anchor.rows] = np.arange(len(anchor.rows))
         variant = pairs.variants
-        # Pairs come in the order of their places: small numbers are sorted in linear time.
-        small = np.uint16 if variant.max(initial=0) < 1 << 16 else np.int64
-        order = np.argsort(variant.astype(small), kind="stable")
+        order = _ordered(variant)  # pairs come in the order of their places
         self._at, self._variant = place[pairs.rows[order]], variant[order]
         self._known: dict[str, tuple[Ints, Ints]] = {}
 
