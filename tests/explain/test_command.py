@@ -56,7 +56,7 @@ def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, An
 
 
 def test_text_to_the_screen(query: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(query) == 0
+    assert run(query, "--engine", "tree") == 0
     lines = capsys.readouterr().out.splitlines()
     assert "key: id" in lines and "window: 10 minutes" in lines
     assert any(line.startswith("SEQ  hash(a.id = b.id), ") for line in lines)

@@ -60,8 +60,8 @@ def rows(table: pa.Table) -> list[tuple[int, ...]]:
     return sorted(zip(*(table[n].to_pylist() for n in "abcd"), strict=True))
 
 
-def test_the_plan_follows_the_data(events: pa.Table) -> None:
-    ready = prepared(events)
+def test_the_tree_follows_the_data(events: pa.Table) -> None:
+    ready = prepared(events, engine="tree")
     adapter = eager(ready)
     engine, found = run(ready, events, adapter)
     installed = [r for r in adapter.replans if r.installed]
