@@ -98,8 +98,8 @@ class UnsupportedError(CepheidError):
     ...     cep.match(pa.table({"ts": [1]}), query, time="ts")
     ... except cep.UnsupportedError as error:
     ...     print(error)
-    a negation in a repeated group that has another one inside can't run; write the inner group as a
-    separate query, with INTO
+    a negation in a repeated group inside another one can't run; write an exception,
+    `((B b ; C c) \\ N n)+`, which leaves out the rounds that have one
     """
 
 
