@@ -50,6 +50,13 @@ def test_as_in_process(spark: SparkSession, query: str) -> None:
     assert sorted(map(str, rows)) == sorted(map(str, expected))
 
 
+def test_single_events_with_a_key(spark: SparkSession) -> None:
+    """Spark checks that there is a key; they are counted key by key all the same."""
+    query = "PATTERN A a WHERE [k] RETURN count(*) AS n"
+    rows = cep.match(spark.createDataFrame(KEYED), query, **PLAIN).select("n").collect()
+    assert [row.n for row in rows] == [30]
+
+
 def test_groups_of_many_keys(spark: SparkSession) -> None:
     """Matches of one group are found by several tasks."""
     expected = cep.match(KEYED, CROSSING, time="ts", type="name").to_pylist()

@@ -206,7 +206,7 @@ def test_folders_as_streams(spark: SparkSession, tmp_path: Path) -> None:
     query = cep.Query("PATTERN a RETURN a.`user id`")
     options = Options(time="event.time")
     inputs = [InputSource(None, str(source))]
-    (folder,) = open_folders(spark, inputs, query, options, tmp_path / "inputs.json")
+    (folder,) = open_folders(spark, inputs, [query], options, tmp_path / "inputs.json")
     stream = read_folder(spark, folder, "5 seconds", None)
     assert stream.columns == ["event.time", "user id"]
     assert delay_of(entered(stream), "event.time") == 5000

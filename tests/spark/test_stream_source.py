@@ -105,14 +105,14 @@ def test_events_and_what_is_rejected(format: Format, spark: SparkSession, tmp_pa
     folder.mkdir()
     write(folder)
     source = InputSource(None, str(folder), declared=COLUMNS)
-    (opened,) = open_folders(spark, [source], READS, OPTIONS, tmp_path / "inputs.json")
+    (opened,) = open_folders(spark, [source], [READS], OPTIONS, tmp_path / "inputs.json")
     assert opened.format is format
     events = collected(read_folder(spark, opened, None, 1), tmp_path / "events")
     placed = sorted((r.id, r.x) for r in events if r.ts is not None)
     assert events[0].asDict().keys() == {"ts", "id", "x"}
     assert [i for i, _ in placed] == [1, 2] and placed[0][1] == 2.5 and placed[1][1] is None
     assert len(events) - len(placed) == len(lines)
-    rejected = collected(read_rejected(spark, [opened], 1), tmp_path / "rejected")
+    rejected = collected(read_rejected(spark, [opened], 1, whole=False), tmp_path / "rejected")
     assert {json_or_line(r.line): r.reason for r in rejected} == {
         json_or_line(line): reason for line, reason in lines.items()
     }
@@ -154,7 +154,7 @@ def test_rows_of_a_stream_are_those_of_a_local_run(
     wanted = pa.schema([f for f in local.schema if f.name in ("t", "x", "name")])
     here = local.read(wanted)
     source = InputSource(None, str(folder), time_format=form, encoding=encoding, bad_rows=bad_rows)
-    (opened,) = open_folders(spark, [source], DIFFER, Options(time="t"), tmp_path / "inputs.json")
+    (opened,) = open_folders(spark, [source], [DIFFER], Options(time="t"), tmp_path / "inputs.json")
     assert opened.form.columns == wanted
     kind = pa.string() if bad_rows is BadRows.KEEP else pa.int64()
     assert wanted.field("x").type == kind
@@ -163,7 +163,7 @@ def test_rows_of_a_stream_are_those_of_a_local_run(
     rows = here.table.to_pylist()
     assert placed == sorted((r["t"].replace(tzinfo=None), str(r["x"]), r["name"]) for r in rows)
     assert len(events) - len(placed) == here.rejected.num_rows
-    rejected = collected(read_rejected(spark, [opened], None), tmp_path / "rejected")
+    rejected = collected(read_rejected(spark, [opened], None, whole=False), tmp_path / "rejected")
     known = [tuple(row.values()) for row in here.rejected.to_pylist()]
     assert sorted((r.file, r.number, r.line, r.reason) for r in rejected) == sorted(known)
 
@@ -175,7 +175,8 @@ def first_start(
     spark: SparkSession, folder: Path, query: Query | None = READS, declared: str | None = None
 ) -> Folder:
     source = InputSource(None, str(folder), declared=declared)
-    (opened,) = open_folders(spark, [source], query, OPTIONS, folder.parent / "inputs.json")
+    queries = [] if query is None else [query]
+    (opened,) = open_folders(spark, [source], queries, OPTIONS, folder.parent / "inputs.json")
     return opened
 
 
@@ -257,9 +258,9 @@ def test_only_timestamps_have_a_watermark(spark: SparkSession, tmp_path: Path) -
     kept = tmp_path / "kept" / "inputs.json"
     source = InputSource(None, str(tmp_path), declared="n long, day date")
     each = Query("PATTERN a RETURN a.n AS n")
-    (folder,) = open_folders(spark, [source], each, Options(time="n"), kept)
+    (folder,) = open_folders(spark, [source], [each], Options(time="n"), kept)
     with pytest.raises(OptionError, match="the time column `n` is bigint"):
         read_folder(spark, folder, "10 seconds", None)
-    (folder,) = open_folders(spark, [source], each, Options(time="day"), kept)
+    (folder,) = open_folders(spark, [source], [each], Options(time="day"), kept)
     late = read_folder(spark, folder, "10 seconds", None)
     assert late.schema["day"].metadata == {"spark.watermarkDelayMs": 10_000}

@@ -192,6 +192,9 @@ def shipped(source: EventSource) -> list[str]:
     if source.masked:
         names = {*plan.schema.order, *joined_columns(plan), *left_columns(source.classes)}
         names |= {*uniform_key(plan)} if in_events(plan) else set()
+        # Answers are counted key by key, also of single events.
+        if source.prepared.query.answers is not None:
+            names |= {part.uniform for part in source.prepared.query.key if part.uniform}
         names |= {*kept_columns(plan)} if source.keeps else set()
     streams = (STREAM_COLUMN,) if source.results else ()
     names.update(streams)
