@@ -50,7 +50,7 @@ def _shops(size: int) -> Draw:
 
 
 def _shop(number: int) -> str:
-    return f"{TRADES[number % len(TRADES)]}-{number // len(TRADES)}"
+    return f"{TRADES[number % len(TRADES)]}-{number // len(TRADES):03}"
 
 
 def _patterns(text: str) -> Draw:
